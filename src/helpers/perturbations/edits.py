@@ -12,8 +12,8 @@ __all__ = ["Edit", "Perturbation", "apply", "revert"]
 class Edit:
     """One span of the original text and what replaces it.
 
-    `start` and `end` are character offsets in the original text, `old` is `text[start:end]`. `entity` ties the
-    mentions of one compound together: edits that share it are made together or not at all. `why` says in a
+    `start` and `end` are character offsets in the original text, `old` is `text[start:end]`. `entity` ties
+    the mentions of one compound together: edits that share it are made together or not at all. `why` says in a
     judge's words what is wrong (error) or that nothing is (represent).
     """
 

@@ -1,7 +1,7 @@
 """Randomness that depends on (seed, id, slot) and on nothing else.
 
-Every draw of the suite takes its bits from SHA-256 of its own key, so that order, batch, process and machine do
-not matter and adding an item leaves every other draw alone.
+Every draw of the suite takes its bits from SHA-256 of its own key, so that order, batch, process and machine
+do not matter and adding an item leaves every other draw alone.
 """
 
 from __future__ import annotations

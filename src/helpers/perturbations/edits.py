@@ -13,8 +13,8 @@ class Edit:
     """One span of the original text and what replaces it.
 
     `start` and `end` are character offsets in the original text, `old` is `text[start:end]`. `entity` ties
-    the mentions of one compound together: edits that share it are made together or not at all. `why` says in a
-    judge's words what is wrong (error) or that nothing is (represent).
+    the mentions of one compound together: edits that share it are made together or not at all. `why` says in
+    a judge's words what is wrong (error) or that nothing is (represent).
     """
 
     start: int

@@ -1,0 +1,200 @@
+"""A run's folder: its tables, figures, numbers and manifest, read and written in one place.
+
+outputs/<run_id>/ holds params.yaml, manifest.json, report.html and the folders notebooks, stages, data, tables,
+figures and dataset. Every file is written beside its place and then renamed, so that a kill or a full disk leaves the
+last complete one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from helpers.params import Params
+from helpers.records import SCHEMAS
+
+__all__ = [
+    "STAGES",
+    "Run",
+    "find_input",
+    "open_run",
+    "outputs_folder",
+    "project_root",
+    "replacing",
+    "sha256",
+    "show_path",
+]
+
+STAGES = ("01_sampling", "02_judging", "03_anchoring", "04_pairing", "05_analysis")
+ROW_GROUP = 8_192
+
+
+def project_root() -> Path:
+    """Return the folder that holds notebooks/ and params/: the checkout, or else the working directory."""
+    checkout = Path(__file__).resolve().parents[2]
+    return checkout if (checkout / "notebooks").is_dir() else Path.cwd()
+
+
+def outputs_folder() -> Path:
+    """Return where runs are kept: $PLUMBLINE_OUTPUTS (another disk, a test), or outputs/ in the project."""
+    return Path(os.environ.get("PLUMBLINE_OUTPUTS") or project_root() / "outputs")
+
+
+def find_input(name: str) -> Path:
+    """Find a file named in a parameter: from the working directory, else from the project's root."""
+    for base in (Path.cwd(), project_root()):
+        if (base / name).exists():
+            return base / name
+    raise FileNotFoundError(f"{name!r} is neither in {Path.cwd()} nor in {project_root()}")
+
+
+def show_path(path: Path) -> str:
+    """Write a path as a reader would type it: from the working directory where that is possible."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a name beside `path` to write to, and rename it to `path` only when everything has been written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text with Unix line ends, replacing the old file in one step."""
+    with replacing(path) as beside:
+        beside.write_bytes(text.encode())
+
+
+@dataclass(frozen=True)
+class Run:
+    """One stage's view of a run folder."""
+
+    path: Path
+    stage: str
+    params: Params
+
+    def write(
+        self, name: str, table: pd.DataFrame | pa.Table, schema: pa.Schema | None = None
+    ) -> pd.DataFrame | pa.Table:
+        """Write data/<name>.parquet under the table's schema and hand the table back."""
+        schema = schema or SCHEMAS.get(name)
+        arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, schema, preserve_index=False)
+        arrow = plain_text(arrow.replace_schema_metadata(None))
+        with replacing(self.path / "data" / f"{name}.parquet") as beside:
+            pq.write_table(arrow, beside, compression="zstd", row_group_size=ROW_GROUP)
+        return table
+
+    def read(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read data/<name>.parquet; says which notebook writes it when it is not there."""
+        return self.read_arrow(name, columns).to_pandas()
+
+    def read_arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read data/<name>.parquet as an Arrow table."""
+        path = self.path / "data" / f"{name}.parquet"
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{show_path(path)} is not there yet: run the notebooks before {self.stage} first, "
+                f"or all of them with `plumbline run`"
+            )
+        try:
+            return pq.read_table(path, columns=None if columns is None else list(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise ValueError(
+                f"{show_path(path)} is not a complete Parquet file ({error}); run its notebook again"
+            ) from None
+
+    def save_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
+        """Write tables/<name>.csv and .tex, and hand the table back for display."""
+        from helpers import tables
+
+        write_text(self.path / "tables" / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
+        write_text(self.path / "tables" / f"{name}.tex", tables.to_latex(table))
+        return table
+
+    def numbers(self, **values: Any) -> dict[str, Any]:
+        """Put the numbers that this stage's prose cites into tables/summary.json, and hand them back."""
+        path = self.path / "tables" / "summary.json"
+        summary = json.loads(path.read_text()) if path.exists() else {}
+        summary[self.stage] = {**summary.get(self.stage, {}), **{key: _plain(value) for key, value in values.items()}}
+        write_text(path, _json(summary))
+        return values
+
+    def finish(self, *, inputs: Mapping[str, Any] | None = None, unfinished: int = 0, **counts: Any) -> None:
+        """Record what this stage read, wrote and counted; the manifest is put together from these records."""
+        record = {
+            "stage": self.stage,
+            "params": self.params.model_dump(),
+            "inputs": dict(inputs or {}),
+            "counts": {key: _plain(value) for key, value in counts.items()},
+            "unfinished": unfinished,
+        }
+        write_text(self.path / "stages" / f"{self.stage}.json", _json(record))
+
+
+def open_run(params: Params, stage: str) -> Run:
+    """Open the run's folder for a stage; whatever an earlier run of this stage said of itself is taken back.
+
+    The manifest goes too, since a run in which a stage is being made again is not complete.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"{stage!r} is not a stage; known are: {', '.join(STAGES)}")
+    run = Run(outputs_folder() / params.run_id, stage, params)
+    for folder in ("data", "tables", "figures", "stages"):
+        (run.path / folder).mkdir(parents=True, exist_ok=True)
+    for stale in (run.path / "manifest.json", run.path / "stages" / f"{stage}.json"):
+        stale.unlink(missing_ok=True)
+    summary = run.path / "tables" / "summary.json"
+    if summary.exists():
+        kept = {key: value for key, value in json.loads(summary.read_text()).items() if key != stage}
+        write_text(summary, _json(kept))
+    return run
+
+
+def plain_text(table: pa.Table) -> pa.Table:
+    """Write every text column as `string`: pandas makes `large_string`, and readers refuse to join the two."""
+    fields = [field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python's packages that the numbers rest on."""
+    names = ("plumbline", "numpy", "pandas", "pyarrow", "scipy", "statsmodels", "matplotlib", "chemicals", "papermill")
+    return {name: metadata.version(name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,9 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.params import Params
+from helpers.params import Params, dump
 from helpers.records import SCHEMAS
 
 __all__ = [
@@ -98,6 +103,7 @@ class Run:
     path: Path
     stage: str
     params: Params
+    writes: set[str] = field(default_factory=set)
 
     def write(
         self, name: str, table: pd.DataFrame | pa.Table, schema: pa.Schema | None = None
@@ -106,9 +112,14 @@ class Run:
         schema = schema or SCHEMAS.get(name)
         arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, schema, preserve_index=False)
         arrow = plain_text(arrow.replace_schema_metadata(None))
-        with replacing(self.path / "data" / f"{name}.parquet") as beside:
+        with replacing(self.wrote(f"data/{name}.parquet")) as beside:
             pq.write_table(arrow, beside, compression="zstd", row_group_size=ROW_GROUP)
         return table
+
+    def wrote(self, name: str) -> Path:
+        """Note that this stage writes a file of the run's folder, and return its path."""
+        self.writes.add(name)
+        return self.path / name
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Read data/<name>.parquet; says which notebook writes it when it is not there."""
@@ -133,8 +144,8 @@ class Run:
         """Write tables/<name>.csv and .tex, and hand the table back for display."""
         from helpers import tables
 
-        write_text(self.path / "tables" / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
-        write_text(self.path / "tables" / f"{name}.tex", tables.to_latex(table))
+        write_text(self.wrote(f"tables/{name}.csv"), table.to_csv(index=False, lineterminator="\n"))
+        write_text(self.wrote(f"tables/{name}.tex"), tables.to_latex(table))
         return table
 
     def numbers(self, **values: Any) -> dict[str, Any]:
@@ -142,29 +153,37 @@ class Run:
         path = self.path / "tables" / "summary.json"
         summary = json.loads(path.read_text()) if path.exists() else {}
         summary[self.stage] = {**summary.get(self.stage, {}), **{key: _plain(value) for key, value in values.items()}}
-        write_text(path, _json(summary))
+        write_text(path, to_json(summary))
         return values
 
     def finish(self, *, inputs: Mapping[str, Any] | None = None, unfinished: int = 0, **counts: Any) -> None:
-        """Record what this stage read, wrote and counted; the manifest is put together from these records."""
+        """Record what this stage read, wrote and counted; the manifest is put together from these records.
+
+        `unfinished` counts what a later run may still get, such as judgements that failed: the stage is then run again.
+        """
         record = {
             "stage": self.stage,
             "params": self.params.model_dump(),
             "inputs": dict(inputs or {}),
+            "outputs": {name: sha256(self.path / name) for name in sorted(self.writes)},
             "counts": {key: _plain(value) for key, value in counts.items()},
             "unfinished": unfinished,
         }
-        write_text(self.path / "stages" / f"{self.stage}.json", _json(record))
+        write_text(self.path / "stages" / f"{self.stage}.json", to_json(record))
 
 
 def open_run(params: Params, stage: str) -> Run:
     """Open the run's folder for a stage; whatever an earlier run of this stage said of itself is taken back.
 
-    The manifest goes too, since a run in which a stage is being made again is not complete.
+    The manifest goes too, since a run in which a stage is being made again is not complete. Stages before this one that
+    have not been run are run first, so that every notebook works alone.
     """
     if stage not in STAGES:
         raise ValueError(f"{stage!r} is not a stage; known are: {', '.join(STAGES)}")
     run = Run(outputs_folder() / params.run_id, stage, params)
+    earlier = STAGES[: STAGES.index(stage)]
+    if not all((run.path / "stages" / f"{name}.json").exists() for name in earlier):
+        _run_until(earlier[-1], params)
     for folder in ("data", "tables", "figures", "stages"):
         (run.path / folder).mkdir(parents=True, exist_ok=True)
     for stale in (run.path / "manifest.json", run.path / "stages" / f"{stage}.json"):
@@ -172,7 +191,7 @@ def open_run(params: Params, stage: str) -> Run:
     summary = run.path / "tables" / "summary.json"
     if summary.exists():
         kept = {key: value for key, value in json.loads(summary.read_text()).items() if key != stage}
-        write_text(summary, _json(kept))
+        write_text(summary, to_json(kept))
     return run
 
 
@@ -182,8 +201,54 @@ def plain_text(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python's packages that the numbers rest on."""
+def _run_until(stage: str, params: Params) -> None:
+    folder = outputs_folder() / params.run_id
+    print(f"{show_path(folder)} is not complete up to {stage}: running the notebooks before this one first.")
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "params.yaml"
+        file.write_text(dump(params), encoding="utf-8")
+        command = [sys.executable, "-m", "helpers", "run", str(file), "--until", stage]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout, end="")
+    if done.returncode:
+        raise RuntimeError(f"the notebooks before this one did not end well: {done.stderr.strip()}")
+
+
+def manifest(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Put together what a complete run says of itself, from the records of its stages and the files in its folder."""
+    records = [json.loads((folder / "stages" / f"{stage}.json").read_text()) for stage in STAGES]
+    outputs = {name for record in records for name in record["outputs"]} | {"tables/summary.json", "tables/numbers.tex"}
+    return {
+        "run_id": folder.name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "params": records[-1]["params"] | {"interactive": False},
+        "params_given": dict(given),
+        "code": _code_version(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": _versions(),
+        "stages": {record["stage"]: {"inputs": record["inputs"], "counts": record["counts"]} for record in records},
+        "outputs": {name: _describe(folder / name) for name in sorted(outputs) if (folder / name).exists()},
+    }
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    described: dict[str, Any] = {"sha256": sha256(path), "bytes": path.stat().st_size}
+    return described | ({"rows": pq.read_metadata(path).num_rows} if path.suffix == ".parquet" else {})
+
+
+def _code_version() -> dict[str, Any]:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(project_root()), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+
+
+def _versions() -> dict[str, str]:
     names = ("plumbline", "numpy", "pandas", "pyarrow", "scipy", "statsmodels", "matplotlib", "chemicals", "papermill")
     return {name: metadata.version(name) for name in names}
 
@@ -196,5 +261,6 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _json(value: Any) -> str:
+def to_json(value: Any) -> str:
+    """Write strict JSON with sorted keys; NaN is an error."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

@@ -105,16 +105,13 @@ class Run:
     params: Params
     writes: set[str] = field(default_factory=set)
 
-    def write(
-        self, name: str, table: pd.DataFrame | pa.Table, schema: pa.Schema | None = None
-    ) -> pd.DataFrame | pa.Table:
-        """Write data/<name>.parquet under the table's schema and hand the table back."""
+    def write(self, name: str, table: pd.DataFrame | pa.Table, schema: pa.Schema | None = None) -> None:
+        """Write data/<name>.parquet under the table's schema."""
         schema = schema or SCHEMAS.get(name)
         arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, schema, preserve_index=False)
         arrow = plain_text(arrow.replace_schema_metadata(None))
         with replacing(self.wrote(f"data/{name}.parquet")) as beside:
             pq.write_table(arrow, beside, compression="zstd", row_group_size=ROW_GROUP)
-        return table
 
     def wrote(self, name: str) -> Path:
         """Note that this stage writes a file of the run's folder, and return its path."""

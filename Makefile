@@ -4,7 +4,7 @@ BIN := .venv/bin
 SYNCED := .venv/.synced
 EXTRAS := --extra lab --extra local --extra names --extra cluster --group weights
 
-.PHONY: help setup demo local lab test lint bench sweep golden clean
+.PHONY: help setup demo local lab test lint bench sweep clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets

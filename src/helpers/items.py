@@ -1,0 +1,116 @@
+"""Items: the texts to judge, made from recipes (every condition) and from instructions (every drawn completion)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+import pandas as pd
+import pyarrow as pa
+
+from helpers import perturbations, principles
+from helpers.perturbations import CONDITIONS
+from helpers.records import SCHEMAS
+
+__all__ = ["applicability", "from_instructions", "from_recipes"]
+
+
+def from_recipes(recipes: pd.DataFrame, conditions: Sequence[str] = ("all",), *, seed: int) -> pa.Table:
+    """Make every asked-for dataset of every recipe, and `original`; a recipe that has nothing to edit makes no row.
+
+    `recipes` has the columns of the `recipes` table; the result has those of `items`, in the order of the recipes and,
+    within one, of the conditions. `applicability` counts what is not there.
+    """
+    names = ["original", *condition_names(conditions)]
+    rows = [
+        row
+        for recipe in recipes.itertuples()
+        for name in names
+        if (row := _recipe_item(recipe, name, seed)) is not None
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMAS["items"])
+
+
+def condition_names(conditions: Iterable[str]) -> list[str]:
+    """Return the conditions by their own names and in their own order; `all` stands for the 17.
+
+    >>> condition_names(["all_error_injection_5pct", "element_substitution_100pct"])
+    ['all_error_perturbation_5pct', 'element_substitution_100pct']
+    """
+    asked = {perturbations.canonical(name) for name in conditions if name != "all"}
+    return [name for name in CONDITIONS if name in asked or "all" in conditions]
+
+
+def applicability(items: pd.DataFrame, recipes: int) -> pd.DataFrame:
+    """Count the recipes that each dataset applies to, and the requested, actual and missed rates.
+
+    Columns: dataset_name, category, n_recipes, n_applicable, share, rate_requested, rate_actual (median), n_short
+    (texts whose rate lies below the requested one by more than a token).
+    """
+    recipe_items = items[(items["track"] == "recipe") & (items["dataset_name"] != "original")]
+    groups = recipe_items.groupby("dataset_name")
+    table = pd.DataFrame(
+        {
+            "category": groups["perturbation_category"].first(),
+            "n_recipes": recipes,
+            "n_applicable": groups.size(),
+            "rate_requested": groups["perturbation_rate"].first(),
+            "rate_actual": groups["rate_actual"].median(),
+        }
+    )
+    table = table.reindex([name for name in CONDITIONS if name in table.index])
+    table.insert(3, "share", table["n_applicable"] / recipes)
+    return table.reset_index(names="dataset_name")
+
+
+def from_instructions(
+    instructions: pd.DataFrame, *, models: Sequence[str], k: int, seed: int, mix: str, unknown_subset: str
+) -> tuple[pa.Table, pd.DataFrame]:
+    """Draw k models and their principles for every instruction; the responses are still to be asked for.
+
+    Returns the rows of `items` with a null response, and the draws with both of their steps (columns of
+    `principles.draw_steps`).
+    """
+    drawn = principles.draw_models(instructions["sample_id"], models, k, seed=seed)
+    rows = instructions.loc[instructions.index.repeat(k)].reset_index(drop=True)
+    slots = list(range(k)) * len(instructions)
+    steps = principles.draw_steps(
+        rows["dataset_name"], rows["sample_id"], slots, seed=seed, mix=mix, unknown_subset=unknown_subset
+    )
+    columns = {
+        "item_id": rows["sample_id"] + "/" + pd.Series(slots).astype(str),
+        "track": "instruction",
+        "sample_id": rows["sample_id"],
+        "source": rows["source"],
+        "dataset_name": rows["dataset_name"],
+        "principle": steps["principle"],
+        "system_prompt": steps["system_prompt"],
+        "model": drawn.reshape(-1),
+        "prompt": rows["instruction"],
+    }
+    frame = pd.DataFrame(columns).reindex(columns=SCHEMAS["items"].names)
+    return pa.Table.from_pandas(frame, schema=SCHEMAS["items"], preserve_index=False), steps
+
+
+def _recipe_item(recipe: object, name: str, seed: int) -> dict[str, object] | None:
+    sample_id, text = str(recipe.sample_id), str(recipe.recipe)  # type: ignore[attr-defined]
+    target = str(recipe.contribution)  # type: ignore[attr-defined]
+    made = perturbations.perturb(text, name, seed=seed, sample_id=sample_id, target=target)
+    if not made.applicable:
+        return None
+    condition = CONDITIONS.get(name)
+    return {
+        "item_id": f"{sample_id}/{name}",
+        "track": "recipe",
+        "sample_id": sample_id,
+        "source": recipe.source,  # type: ignore[attr-defined]
+        "dataset_name": name,
+        "perturbation_type": condition.type if condition else "original",
+        "perturbation_category": condition.category if condition else "original",
+        "perturbation_rate": condition.rate if condition else 0.0,
+        "rate_actual": made.rate_actual,
+        "budget": made.budget,
+        "changes": [asdict(change) for change in made.changes],
+        "prompt": target,
+        "response": made.text,
+    }

@@ -1,0 +1,280 @@
+"""The store of every answer ever received: one SQLite file for all runs, keyed by the content of the request.
+
+Nothing here knows what an answer means. A reply is kept as it came, beside its text and its costs; parsing happens on
+read, so that a better parser needs no new answer. What a server said instead of an answer is kept for the record, is
+never handed out, and is asked again. An answer of 1.5 kB takes about 4 kB on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+__all__ = ["Answer", "Reply", "Request", "Store", "StoreError", "keys"]
+
+ANSWERED, UNUSABLE, FAILED, SURPLUS = 1, 0, -1, 2
+APPLICATION_ID = 0x504C554D  # "PLUM"
+LOCK_SECONDS = 60.0
+KEYS_PER_SELECT = 500
+TABLES = """
+CREATE TABLE IF NOT EXISTS replies (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL, state INTEGER NOT NULL, model TEXT NOT NULL, requested_model TEXT,
+    served_model TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL,
+    attempts INTEGER NOT NULL, started REAL NOT NULL, seconds REAL NOT NULL, error TEXT, text TEXT NOT NULL,
+    reasoning TEXT, refusal TEXT, raw TEXT) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS answered ON replies (key) WHERE state = 1;
+CREATE INDEX IF NOT EXISTS unusable ON replies (key) WHERE state = 0;
+CREATE TABLE IF NOT EXISTS written (key BLOB PRIMARY KEY, model TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+ADVICE = {
+    "SQLITE_FULL": "the disk is full: free some space and run again, every answer stored so far is kept",
+    "SQLITE_NOTADB": "this is not an answer store: move the file away, and a new store is begun",
+    "SQLITE_CORRUPT": "the file is damaged: move it away, and import your last `plumbline answers` export",
+    "SQLITE_BUSY": "another program keeps the file locked: end that program and run again",
+    "SQLITE_READONLY": "the file or its folder is read-only: change its permissions",
+    "SQLITE_CANTOPEN": "the file cannot be opened: it must be a file in a folder that can be written to",
+}
+
+
+class StoreError(RuntimeError):
+    """A store that cannot be read or written; names the file, the trouble and the way out."""
+
+
+class Request(NamedTuple):
+    """One question to one model: `model` is a name in the models file, `repeat` numbers equal questions.
+
+    Let the requests of one prompt share one `messages` object, and those of one model one `sampling` object: then
+    `keys` hashes them once.
+    """
+
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    sampling: Mapping[str, Any] = types.MappingProxyType({})
+    repeat: int = 0
+
+
+class Answer(NamedTuple):
+    """A stored reply. `usable` says that a verdict, or whatever was asked for, could be read from it on arrival."""
+
+    key: bytes
+    usable: bool
+    text: str
+    reasoning: str | None = None
+    refusal: str | None = None
+    finish_reason: str | None = None
+    requested_model: str | None = None
+    served_model: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+
+
+class Reply(NamedTuple):
+    """All that is stored of one exchange: an answer (`state` 1), a reply of no use (0) or a failure (-1).
+
+    `started` is in seconds since 1970, `cost` in the currency of the models file or None where it is not known.
+    """
+
+    key: bytes
+    state: int
+    model: str
+    requested_model: str | None = None
+    served_model: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    attempts: int = 1
+    started: float = 0.0
+    seconds: float = 0.0
+    error: str | None = None
+    text: str = ""
+    reasoning: str | None = None
+    refusal: str | None = None
+    raw: str | None = None
+
+
+COLUMNS = ", ".join(Reply._fields)
+# A second run may have answered the same request meanwhile: the first answer stays the answer, the other is recorded.
+PUT = f"""INSERT INTO replies ({COLUMNS}) SELECT ?1,
+    CASE WHEN ?2 = 1 AND EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 1) THEN {SURPLUS} ELSE ?2 END,
+    {", ".join(f"?{n}" for n in range(3, len(Reply._fields) + 1))}"""
+ADD = f"""INSERT INTO replies ({COLUMNS}) SELECT {", ".join(f"?{n}" for n in range(1, len(Reply._fields) + 1))}
+    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 1)
+    AND NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 0 AND text IS ?14 AND raw IS ?17)"""
+ANSWER = ", ".join(Answer._fields).replace("usable", "state = 1")
+
+
+def keys(requests: Iterable[Request], identities: Mapping[str, str] | None = None) -> list[bytes]:
+    """Return the SHA-256 of each request's content, 32 bytes each, over length-prefixed fields.
+
+    `identities` says for a model's name what else decides its answers: model id, extra fields, version of the rules.
+
+    >>> prompt = [{"role": "user", "content": "2 + 2?"}]
+    >>> first, again, warmer = keys([Request("m", prompt), Request("m", prompt), Request("m", prompt, {"t": 1.0})])
+    >>> first == again, first == warmer, len(first)
+    (True, False, 32)
+    """
+    identities = identities or {}
+    prompts: dict[int, tuple[Any, Any]] = {}
+    tails: dict[tuple[str, int, int], tuple[Any, bytes]] = {}
+    digests = []
+    for model, messages, sampling, repeat in requests:
+        # An id stands for the object only while it lives, so the object is kept beside what was made of it.
+        prompt = prompts.get(id(messages))
+        if prompt is None:
+            prompt = prompts[id(messages)] = (messages, hashlib.sha256(_prompt_bytes(messages)))
+        tail = tails.get((model, id(sampling), repeat))
+        if tail is None:
+            fields = (model, identities.get(model, ""), _canonical(sampling), str(repeat))
+            tail = tails[model, id(sampling), repeat] = (sampling, b"".join(map(_framed, fields)))
+        state = prompt[1].copy()
+        state.update(tail[1])
+        digests.append(state.digest())
+    return digests
+
+
+def _prompt_bytes(messages: Sequence[Mapping[str, Any]]) -> bytes:
+    fields = [str(len(messages))]
+    for message in messages:
+        fields.append(str(len(message)))
+        for name in sorted(message):
+            value = message[name]
+            fields += [name, "text" if isinstance(value, str) else "json"]
+            fields.append(value if isinstance(value, str) else _canonical(value))
+    return b"".join(map(_framed, fields))
+
+
+def _framed(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(8, "little") + data
+
+
+def _canonical(value: Any) -> str:
+    plain = dict(value) if isinstance(value, Mapping) else value
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+class Store:
+    """The file of answers. Several processes may use it at once; each opens its own `Store`, in one thread.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "answers.sqlite") as store:
+    ...     store.put([Reply(b"k" * 32, 1, "judge", text="4.5")])
+    ...     [answer and answer.text for answer in store.get_many([b"k" * 32, b"?" * 32])]
+    ['4.5', None]
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
+            (owner,) = self._db.execute("PRAGMA application_id").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if owner != APPLICATION_ID and (owner or tables):
+                raise StoreError(f"{self.path}: {ADVICE['SQLITE_NOTADB']}")
+            self._db.execute("PRAGMA page_size = 8192")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        with self._transaction():
+            for statement in filter(str.strip, TABLES.split(";")):
+                self._db.execute(statement)
+            if owner != APPLICATION_ID:
+                self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was put is on it already."""
+        self._db.close()
+
+    def put(self, replies: Iterable[Reply]) -> None:
+        """Store replies in one transaction: all of them are on the file when this returns, or none and an error."""
+        with self._transaction():
+            self._db.executemany(PUT, replies)
+
+    def add(self, replies: Iterable[Reply]) -> int:
+        """Store, in one transaction, the replies that are not there yet, and return how many they were."""
+        with self._transaction():
+            return self._db.executemany(ADD, replies).rowcount
+
+    def accept(self, keys: Iterable[bytes]) -> None:
+        """Make the last reply of each key its answer, because a verdict could now be read from it."""
+        latest = "SELECT max(id) FROM replies WHERE key = ? AND state = 0"
+        with self._transaction():
+            self._db.executemany(f"UPDATE OR IGNORE replies SET state = 1 WHERE id = ({latest})", ((k,) for k in keys))
+
+    def known(self, keys: Sequence[bytes]) -> tuple[set[bytes], dict[bytes, int]]:
+        """Return the keys that have an answer, and for the others how many replies of no use they got."""
+        answered = {key for (key,) in self._select("key", ANSWERED, keys)}
+        asked: dict[bytes, int] = {}
+        for (key,) in self._select("key", UNUSABLE, keys):
+            if key not in answered:
+                asked[key] = asked.get(key, 0) + 1
+        return answered, asked
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Answer | None]:
+        """Return what is stored for each key: its answer, else its last reply of no use, else None."""
+        wanted = set(keys)
+        found: dict[bytes, Answer] = {}
+        for state in (
+            UNUSABLE,
+            ANSWERED,
+        ):  # an answer takes the place of a reply of no use, and a later one of an earlier
+            found |= {row[0]: Answer._make(row) for row in self._select(ANSWER, state, keys) if row[0] in wanted}
+        return [found.get(key) for key in keys]
+
+    def mark(self, names: Mapping[bytes, str]) -> None:
+        """Note which model the requests in a batch file are for."""
+        with self._transaction():
+            self._db.executemany("INSERT OR IGNORE INTO written VALUES (?, ?)", names.items())
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Read rows with a query of your own; the table `replies` has the columns of `Reply`, and `id`."""
+        with self._explained():
+            yield from self._db.execute(sql, values)
+
+    def _select(self, columns: str, state: int, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        # One scan is as fast as a look-up of an eighth of the rows; below that the keys are looked up in bunches.
+        index = f"INDEXED BY {'answered' if state == ANSWERED else 'unusable'}"
+        ((rows,),) = self.query("SELECT ifnull(max(id), 0) FROM replies")
+        if len(keys) * 8 > rows:
+            source = "NOT INDEXED" if state == ANSWERED and columns != "key" else index
+            yield from self.query(f"SELECT {columns} FROM replies {source} WHERE state = {state}")
+            return
+        for start in range(0, len(keys), KEYS_PER_SELECT):
+            bunch = keys[start : start + KEYS_PER_SELECT]
+            among = f"state = {state} AND key IN ({', '.join('?' * len(bunch))})"
+            yield from self.query(f"SELECT {columns} FROM replies {index} WHERE {among} ORDER BY id", bunch)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._explained():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            advice = next((text for code, text in ADVICE.items() if name.startswith(code)), "see the message")
+            raise StoreError(f"{self.path}: {error} ({advice})") from None

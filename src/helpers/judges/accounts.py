@@ -1,0 +1,115 @@
+"""What a call of `ask` may spend, and what became of everything that it was given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from helpers.answers import Reply
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Budget", "Outcome", "Stopped", "Tally"]
+
+
+class Stopped(RuntimeError):
+    """A run that could not ask everything; says why. What was answered is stored."""
+
+
+@dataclass
+class Budget:
+    """What may be spent, in money and in requests (0 is no limit); share one between the calls of a run.
+
+    An estimate is reserved before a request is sent, so that only what is in flight can go over.
+
+    >>> budget = Budget(requests=1)
+    >>> budget.reserve(0.0), budget.reserve(0.0)
+    (True, False)
+    """
+
+    money: float = 0.0
+    requests: int = 0
+    spent: float = 0.0
+    sent: int = 0
+    reserved: float = 0.0
+
+    def reserve(self, estimate: float) -> bool:
+        """Take a request out of the budget, or say that it does not fit."""
+        if self.requests and self.sent >= self.requests:
+            return False
+        if self.money and self.spent + self.reserved + estimate > self.money:
+            return False
+        self.sent, self.reserved = self.sent + 1, self.reserved + estimate
+        return True
+
+    def told(self) -> str:
+        """Return what is spent and what may be, in words."""
+        money = f"{self.spent:.4f} and {self.reserved:.4f} reserved of {self.money:g}" if self.money else ""
+        count = f"{self.sent:,} of {self.requests:,} requests" if self.requests else ""
+        return ", ".join(filter(None, (money, count)))
+
+    def settle(self, estimate: float, cost: float) -> None:
+        """Put what a request did cost in the place of its estimate."""
+        self.reserved, self.spent = self.reserved - estimate, self.spent + cost
+
+
+@dataclass
+class Tally:
+    """What became of the distinct requests to one model; `sent`, tokens and cost are those of this call."""
+
+    requests: int = 0
+    from_store: int = 0
+    answered: int = 0
+    unusable: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    not_asked: int = 0
+    sent: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    warnings: Counter[str] = field(default_factory=Counter)
+    stopped: str = ""
+
+    def count(self, reply: Reply, warnings: Iterable[str]) -> None:
+        """Add up what a reply took."""
+        self.prompt_tokens += reply.prompt_tokens or 0
+        self.completion_tokens += reply.completion_tokens or 0
+        self.cost += reply.cost or 0.0
+        self.warnings.update(warnings)
+
+
+@dataclass
+class Outcome:
+    """What a call of `ask` did. `failed` says, for the key of each request without any reply, why."""
+
+    tallies: dict[str, Tally]
+    failed: dict[bytes, str] = field(default_factory=dict)
+    stopped: str = ""
+
+    def check(self) -> None:
+        """Raise Stopped when the run or one of its models stopped before everything was asked."""
+        models = [f"model {name!r}: {tally.stopped}" for name, tally in self.tallies.items() if tally.stopped]
+        reasons = [self.stopped, *models] if self.stopped else models
+        if reasons:
+            missing = sum(tally.not_asked for tally in self.tallies.values())
+            raise Stopped(
+                f"{'; '.join(reasons)}. {missing:,} requests were not asked; "
+                "every answer is in the store, and the next run asks only for the rest"
+            )
+
+    def table(self) -> pd.DataFrame:
+        """Return one row a model: the counts of its tally, failures and warnings as text."""
+        import pandas as pd
+
+        return pd.DataFrame([{"model": name} | _shown(tally) for name, tally in self.tallies.items()])
+
+
+def _shown(tally: Tally) -> dict[str, Any]:
+    return vars(tally) | {"failed": _told(tally.failed), "warnings": _told(tally.warnings)}
+
+
+def _told(counts: Counter[str]) -> str:
+    return "; ".join(f"{what} ({count:,})" for what, count in counts.items())

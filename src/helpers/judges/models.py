@@ -1,0 +1,196 @@
+"""What is known of each model that may be asked: one entry in the models file, or a built-in judge."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from helpers import answers
+from helpers.answers import Request
+
+__all__ = ["RULE_JUDGES", "Model", "ModelError", "keys", "load", "response_format"]
+
+RULE_JUDGES = (
+    "stoichiometry", "process", "equipment", "surface",
+    "reference", "calibration", "coverage", "form",
+)  # fmt: skip
+
+
+class ModelError(ValueError):
+    """A model that cannot be asked as it is described; names the model, the value and the fix."""
+
+
+class Model(BaseModel):
+    """How one model is reached, what it costs and what it bears.
+
+    Prices are for a million tokens. `extra` fields go into every request and win over the run's own, so that one
+    model can stand in the file under several names with different sampling. `context` is in tokens, 0 is unknown.
+
+    >>> Model(name="m", base_url="http://127.0.0.1:8000/v1", model="Qwen/Qwen3-8B").max_concurrency
+    64
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+    name: str
+    kind: Literal["rules", "endpoint", "local"] = "endpoint"
+    base_url: str = ""
+    model: str = ""
+    key_env: str = Field(default="", pattern=r"^([A-Z_][A-Z0-9_]*)?$")
+    price_prompt: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    price_completion: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    currency: str = "USD"
+    max_concurrency: int = Field(default=64, gt=0)
+    requests_per_minute: int = Field(default=0, ge=0)
+    tokens_per_minute: int = Field(default=0, ge=0)
+    timeout_s: float = Field(default=60.0, gt=0)
+    extra: dict[str, Any] = {}
+    json_schema: bool = False
+    seeded: bool = True
+    context: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Model:
+        if self.kind == "endpoint":
+            address = urlsplit(self.base_url)
+            if address.scheme not in ("http", "https") or not address.hostname:
+                raise ValueError("'base_url' must be an address such as http://127.0.0.1:8000/v1")
+            if address.username or address.query:
+                raise ValueError("'base_url' must hold no user, password or query; put the key into 'key_env'")
+            if not self.model:
+                raise ValueError("'model' must be the id that the server knows the model by")
+        if (self.price_prompt is None) != (self.price_completion is None):
+            raise ValueError("give both 'price_prompt' and 'price_completion', or neither")
+        return self
+
+    @property
+    def identity(self) -> str:
+        """Return what decides this model's answers beside the request: never the address, which may move."""
+        if self.kind == "rules":
+            from helpers.judges import rules
+
+            return f"rules {rules.fingerprint()}"
+        return json.dumps([self.kind, self.model, self.extra, self.json_schema], sort_keys=True)
+
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """Return what so many tokens cost, or None where tokens or prices are not known.
+
+        >>> model = Model(kind="local", name="m", price_prompt=1.0, price_completion=4.0)
+        >>> model.cost(1_000_000, 500_000)
+        3.0
+        """
+        if self.price_prompt is None or self.price_completion is None:
+            return None
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        return (prompt_tokens * self.price_prompt + completion_tokens * self.price_completion) / 1e6
+
+    def secret(self) -> str:
+        """Read the key from the environment; raises ModelError when the variable is missing, empty or no plain text."""
+        if not self.key_env:
+            return ""
+        value = os.environ.get(self.key_env, "").strip()
+        if not value or not value.isascii() or not value.isprintable():
+            trouble = "holds characters that no key has" if value else "is not set"
+            raise ModelError(f"model {self.name!r} needs the environment variable {self.key_env}, which {trouble}")
+        return value
+
+
+def response_format(scores: Sequence[str]) -> dict[str, Any]:
+    """Return the sampling field that asks for reasoning first and then each score, 1 to 5 in half steps.
+
+    It is sent to the models that have `json_schema`, and left out for the others.
+    """
+    grid = {"type": "number", "enum": [half / 2 for half in range(2, 11)]}
+    properties = {"reasoning": {"type": "string"}} | dict.fromkeys(scores, grid)
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+
+
+def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes]:
+    """Return the key in the answer store of each request to these models."""
+    return answers.keys(requests, {name: model.identity for name, model in models.items()})
+
+
+def load(path: str | Path, names: Iterable[str]) -> dict[str, Model]:
+    """Read the named models from a models file; built-in judges need no entry.
+
+    Raises ModelError that names the file, the model and the field, or a name that neither knows.
+    """
+    entries = _read(Path(path))
+    clash = sorted(set(entries) & set(RULE_JUDGES))
+    if clash:
+        raise ModelError(f"{path}: {clash[0]!r} is the name of a built-in judge; give the model another name")
+    return {name: _model(name, entries, path) for name in dict.fromkeys(names)}
+
+
+def _model(name: str, entries: Mapping[str, Any], path: str | Path) -> Model:
+    if name in RULE_JUDGES:
+        return Model(name=name, kind="rules", price_prompt=0.0, price_completion=0.0)
+    if name not in entries:
+        known = [*entries, *RULE_JUDGES]
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+        raise ModelError(f"{path}: has no model {name!r}; {hint}")
+    fields = entries[name]
+    if not isinstance(fields, dict):
+        raise ModelError(f"{path}: {name!r} must hold fields such as 'base_url' and 'model'")
+    try:
+        return Model(name=name, **fields)
+    except (ValidationError, TypeError) as error:
+        raise ModelError(f"{path}: {name!r}: {_problem(error)}") from None
+
+
+def _problem(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return "holds a field that is not text, or its own 'name'"
+    problem = error.errors(include_input=False)[0]
+    field = f"'{problem['loc'][0]}': " if problem["loc"] else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = f"is not a field; known are: {', '.join(Model.model_fields)}"
+    if problem["loc"] == ("key_env",):
+        message = "must be the NAME of an environment variable, in capitals; the key itself belongs into no file"
+    return f"{field}{message}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 core: `1e-1` is a number and `no` is text; a key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise yaml.constructor.ConstructorError(None, None, f"{repeated[0]!r} is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"(true|True|TRUE|false|False|FALSE)\Z", "tTfF"),
+    ("null", r"(~|null|Null|NULL|)\Z", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(0|[1-9][0-9]*)\Z", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        entries = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(entries, dict):
+        raise ModelError(f"{path}: must hold one entry for each model, by name")
+    return entries

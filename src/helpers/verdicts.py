@@ -50,7 +50,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _scan_floats = json.JSONDecoder(parse_int=float, parse_constant=lambda _: None).scan_once  # type: ignore[attr-defined]
-_FLOAT = {float}
+_STEPS = frozenset(step / 2 for step in range(2, 11))
 _Pairs = tuple[tuple[str, Any], ...]
 
 
@@ -139,11 +139,10 @@ def _clean(raw: str) -> Verdict | None:
         scores, end = _scan_floats(raw, start)
     except (StopIteration, ValueError, RecursionError):
         return None
-    values = scores.values()
-    # As many colons as keys, all values being numbers: no key came twice.
-    if set(map(type, values)) != _FLOAT or raw.count(":", start, end) != len(scores):
+    # As many colons as keys, all values being floats: no key came twice, and no value is a boolean.
+    if raw.count(":", start, end) != len(scores) or [*map(type, scores.values())].count(float) != len(scores):
         return None
-    if min(values) < LOWEST or max(values) > HIGHEST or not _are_score_names(tuple(scores)):
+    if not _STEPS.issuperset(scores.values()) or not _are_score_names(tuple(scores)):
         return None
     return Verdict(scores.pop(_OVERALL), scores, "ok")
 
@@ -197,10 +196,14 @@ def _side_scores(pairs: _Pairs) -> tuple[dict[str, float], list[str]]:
 
 def _number(value: object) -> Verdict:
     """Read one value as a verdict without other scores; `reason` says what was converted or is wrong."""
-    shown = f"{value!r:.40}" if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
     score = number_of(value, maximum=5)
-    if score is None:
-        return Verdict(None, {}, "unparsable", f"overall_score {shown} is not one number from 1 to 5")
-    if not LOWEST <= score <= HIGHEST:
-        return Verdict(None, {}, "out_of_range", f"overall_score {shown} is not within 1 to 5")
-    return Verdict(float(score), {}, "ok", f"text {shown}" if isinstance(value, str) else "")
+    if score is not None and LOWEST <= score <= HIGHEST:
+        return Verdict(float(score), {}, "ok", f"text {_shown(value)}" if isinstance(value, str) else "")
+    if score is not None:
+        return Verdict(None, {}, "out_of_range", f"overall_score {_shown(value)} is not within 1 to 5")
+    return Verdict(None, {}, "unparsable", f"overall_score {_shown(value)} is not one number from 1 to 5")
+
+
+def _shown(value: object) -> str:
+    plain = value is None or isinstance(value, (str, int, float))
+    return f"{value!r:.40}" if plain else f"a {type(value).__name__}"

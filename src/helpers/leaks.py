@@ -1,0 +1,285 @@
+"""What two sides of a split share: samples, prompts, near-duplicates, pairs; for anybody's preference data.
+
+Rows are read in batches and only their hashes are kept, so that a file may be larger than memory. A prompt, chosen or
+rejected answer may be text, a list of messages, or such a list written as JSON; without a column prompt, it is what
+comes before the last message of the chosen conversation. System messages do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from helpers.texts import HASHES, Signatures, Words, common_wording, signatures, similar, with_texts
+
+__all__ = ["NEAR", "LeakReport", "check", "leak_report", "prompt_text"]
+
+Hashes = npt.NDArray[np.uint64]
+Batch = Mapping[str, Sequence[Any]]
+
+NEAR = 0.8
+ROWS = 4_096
+COLUMNS = ("sample_id", "prompt", "chosen", "rejected")
+# Below this many prompts, wording that nearly all of them share may well be the recipe's own.
+TEMPLATE_PROMPTS = 20
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """What validation shares with train.
+
+    `shared_samples`, `shared_prompts` and `near_prompts` are distinct ones of validation; a near one is not in train
+    but has a prompt there with a likeness of at least 0.8 (see `texts`). `sample_rows` and `prompt_rows` are the rows
+    of validation that the shared ones touch. Over the rows of both sides: `identical_pairs` repeat an earlier row,
+    `swapped_pairs` have a row that prefers the opposite, `equal_answers` have chosen equal to rejected,
+    `empty_answers` lack a text. `has_ids` says whether both sides have a column sample_id.
+    """
+
+    train_rows: int
+    validation_rows: int
+    validation_samples: int
+    validation_prompts: int
+    has_ids: bool
+    shared_samples: int
+    shared_prompts: int
+    near_prompts: int
+    sample_rows: int
+    prompt_rows: int
+    identical_pairs: int
+    swapped_pairs: int
+    equal_answers: int
+    empty_answers: int
+    examples: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether no sample and no prompt of train, and none nearly like it, is in validation."""
+        return not (self.shared_samples or self.shared_prompts or self.near_prompts)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every pair adds something: no repeat, no contradiction, no equal or empty answers."""
+        return not (self.identical_pairs or self.swapped_pairs or self.equal_answers or self.empty_answers)
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each check: check, found, of, share."""
+        both = self.train_rows + self.validation_rows
+        checks = [
+            ("samples on both sides", self.shared_samples, self.validation_samples),
+            ("prompts on both sides", self.shared_prompts, self.validation_prompts),
+            ("prompts with a near-duplicate on the other side", self.near_prompts, self.validation_prompts),
+            ("validation rows whose sample is in train", self.sample_rows, self.validation_rows),
+            ("validation rows whose prompt is in train", self.prompt_rows, self.validation_rows),
+            ("pairs that repeat an earlier pair", self.identical_pairs, both),
+            ("pairs that another pair contradicts", self.swapped_pairs, both),
+            ("pairs with chosen equal to rejected", self.equal_answers, both),
+            ("pairs with an empty answer", self.empty_answers, both),
+        ]
+        table = pd.DataFrame(checks, columns=["check", "found", "of"])
+        return table.assign(share=table["found"] / table["of"].where(table["of"] > 0))
+
+
+def leak_report(train: pd.DataFrame, validation: pd.DataFrame, *, texts: pd.DataFrame | None = None) -> LeakReport:
+    """Report what two tables of pairs share; `texts` is the table of judgements when they hold positions.
+
+    >>> train = pd.DataFrame({"sample_id": ["a", "b"], "prompt": ["heat it", "cool it"]})
+    >>> report = leak_report(train, train.head(1))
+    >>> report.shared_samples, report.shared_prompts, report.clean
+    (1, 1, False)
+    """
+    return _compare(partial(_of_frame, train, texts), partial(_of_frame, validation, texts))
+
+
+def check(train: str | Path | Any, validation: str | Path | Any) -> LeakReport:
+    """Report what two Parquet files, folders of them, or splits of a `datasets.Dataset` share.
+
+    Raises ValueError for a file that is not complete Parquet or has no columns chosen and rejected.
+    """
+    return _compare(partial(_of_source, train), partial(_of_source, validation))
+
+
+def prompt_text(prompt: Any) -> str:
+    """Return what the users and assistants of a prompt say, whichever way it is written.
+
+    >>> prompt_text('[{"role": "system", "content": "Be strict."}, {"role": "user", "content": "Heat it."}]')
+    'Heat it.'
+    """
+    messages = _messages(prompt)
+    if isinstance(messages, str):
+        return messages
+    return "\n".join(_content(message) for message in messages if message.get("role") != "system")
+
+
+def _answer_text(answer: Any) -> str:
+    messages = _messages(answer)
+    return messages if isinstance(messages, str) else _content(messages[-1]) if messages else ""
+
+
+def _messages(value: Any) -> str | list[dict[str, Any]]:
+    """Return the messages of a list or of one written as JSON, else the text; a missing text is empty."""
+    if isinstance(value, str):
+        if value.startswith("[{"):
+            with suppress(ValueError):
+                return list(json.loads(value))
+        return value
+    return [] if value is None or isinstance(value, float) else list(value)
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content", message.get("value"))
+    return "" if content is None else str(content)
+
+
+def _of_frame(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Iterator[Batch]:
+    for start in range(0, len(pairs), ROWS):
+        part = pairs.iloc[start : start + ROWS]
+        part = part if texts is None else with_texts(part, texts)
+        yield {name: part[name].tolist() for name in COLUMNS if name in part}
+
+
+def _of_source(source: Any) -> Iterator[Batch]:
+    if not isinstance(source, str | Path):
+        yield from source.iter(batch_size=ROWS)
+        return
+    path = Path(source)
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path} holds no .parquet file")
+    for file in files:
+        yield from _of_file(file)
+
+
+def _of_file(path: Path) -> Iterator[Batch]:
+    try:
+        with pq.ParquetFile(path) as file:
+            names = [name for name in COLUMNS if name in file.schema_arrow.names]
+            if not {"chosen", "rejected"} <= set(names):
+                raise ValueError(f"{path} has the columns {file.schema_arrow.names}; pairs have chosen and rejected")
+            for batch in file.iter_batches(ROWS, columns=names):
+                yield batch.to_pydict()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet, or is not complete: {error}") from error
+
+
+@dataclass
+class _Side:
+    """One side as hashes: `rows` (n, 4) of each row's sample, prompt, pair and swapped pair; `prompts`, distinct."""
+
+    rows: list[Hashes] = field(default_factory=list)
+    prompts: dict[int, int] = field(default_factory=dict)
+    likeness: list[Signatures] = field(default_factory=list)
+    ids: dict[int, str] = field(default_factory=dict)
+    has_ids: bool = True
+    equal: int = 0
+    empty: int = 0
+
+    def add(self, batch: Batch, common: Words) -> None:
+        prompts = _prompts(batch)
+        new: dict[int, str] = {}
+        rows = []
+        self.has_ids &= "sample_id" in batch
+        ids = [str(name) for name in batch.get("sample_id", [""] * len(prompts))]
+        for name, prompt, chosen, rejected in zip(ids, prompts, *_answers(batch, len(prompts)), strict=True):
+            hashes = [hashlib.sha256(text.encode()).digest() for text in (prompt, chosen, rejected)]
+            row = [_number(name.encode()), int.from_bytes(hashes[0][:8], "little")]
+            rows.append([*row, _number(b"".join(hashes)), _number(hashes[0] + hashes[2] + hashes[1])])
+            self.ids[row[0]] = name
+            if row[1] not in self.prompts:
+                self.prompts[row[1]] = len(self.prompts)
+                new[row[1]] = prompt
+            self.equal += _same(chosen, rejected)
+            self.empty += not (chosen.strip() and rejected.strip())
+        self.rows.append(np.array(rows, np.uint64).reshape(-1, 4))
+        self.likeness.append(signatures(list(new.values()), common))
+
+    def table(self) -> Hashes:
+        return np.concatenate([np.empty((0, 4), np.uint64), *self.rows])
+
+    def signatures(self) -> Signatures:
+        return np.concatenate([np.empty((0, HASHES), np.uint32), *self.likeness])
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(data).digest()[:8], "little")
+
+
+def _prompts(batch: Batch) -> list[str]:
+    if "prompt" in batch:
+        return [prompt_text(prompt) for prompt in batch["prompt"]]
+    conversations = [_messages(chosen) for chosen in batch["chosen"]]
+    return ["" if isinstance(messages, str) else prompt_text(messages[:-1]) for messages in conversations]
+
+
+def _answers(batch: Batch, n: int) -> tuple[list[str], list[str]]:
+    """Return the texts of chosen and rejected; a table without these columns gets stand-ins that differ."""
+    chosen, rejected = (
+        [_answer_text(answer) for answer in batch[side]] if side in batch else [f"{side} {row}" for row in range(n)]
+        for side in ("chosen", "rejected")
+    )
+    return chosen, rejected
+
+
+def _same(chosen: str, rejected: str) -> bool:
+    """Whether two answers are equal once trimmed and in Unicode's composed form."""
+    return chosen == rejected or normalize("NFC", chosen.strip()) == normalize("NFC", rejected.strip())
+
+
+def _compare(train: Callable[[], Iterator[Batch]], validation: Callable[[], Iterator[Batch]]) -> LeakReport:
+    common = _template(train, validation)
+    sides = [_Side(), _Side()]
+    for side, read in zip(sides, (train, validation), strict=True):
+        for batch in read():
+            side.add(batch, common)
+    return _report(*sides)
+
+
+def _template(*sides: Callable[[], Iterator[Batch]]) -> Words:
+    """Return the wording of the first prompts that is a template's."""
+    firsts = [prompt for read in sides for batch in islice(read(), 1) for prompt in _prompts(batch)]
+    distinct = list(dict.fromkeys(firsts))
+    return common_wording(distinct if len(distinct) >= TEMPLATE_PROMPTS else [])
+
+
+def _report(train: _Side, validation: _Side) -> LeakReport:
+    sample, prompt, pair, swapped = train.table().T
+    own_sample, own_prompt, own_pair, own_swapped = validation.table().T
+    has_ids = train.has_ids and validation.has_ids
+    samples = np.unique(own_sample) if has_ids else np.empty(0, np.uint64)
+    shared = samples[np.isin(samples, sample)]
+    prompts = np.fromiter(validation.prompts, np.uint64)
+    in_train = np.isin(prompts, prompt)
+    near = in_train.copy()
+    for found, _ in similar(validation.signatures(), train.signatures(), NEAR, near):
+        near[found] = True
+    pairs, reverse = np.append(pair, own_pair), np.append(swapped, own_swapped)
+    return LeakReport(
+        train_rows=len(sample),
+        validation_rows=len(own_sample),
+        validation_samples=len(samples),
+        validation_prompts=len(prompts),
+        has_ids=has_ids,
+        shared_samples=len(shared),
+        shared_prompts=int(in_train.sum()),
+        near_prompts=int(near.sum() - in_train.sum()),
+        sample_rows=int(np.isin(own_sample, shared).sum()),
+        prompt_rows=int(np.isin(own_prompt, prompt).sum()),
+        identical_pairs=len(pairs) - len(np.unique(pairs)),
+        swapped_pairs=int((np.isin(reverse, pairs) & (reverse != pairs)).sum()),
+        equal_answers=train.equal + validation.equal,
+        empty_answers=train.empty + validation.empty,
+        examples=tuple(sorted(validation.ids[int(number)] for number in shared)[:3]),
+    )

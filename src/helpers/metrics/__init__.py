@@ -6,9 +6,15 @@ A missing score is left out and counted, never filled.
 """
 
 from helpers.metrics.agreement import agreement, cramers_v, krippendorff_alpha
-from helpers.metrics.bias import METRICS, detection_by_rate, judge_bias, paired_differences, score_by_rate
+from helpers.metrics.bias import (
+    METRICS,
+    detection_by_rate,
+    judge_bias,
+    paired_differences,
+    score_by_anchor,
+    score_by_rate,
+)
 from helpers.metrics.counts import (
-    applicability,
     attrition,
     calibration,
     calibration_bins,
@@ -27,7 +33,6 @@ __all__ = [
     "METRICS",
     "Estimate",
     "agreement",
-    "applicability",
     "attrition",
     "calibration",
     "calibration_bins",
@@ -42,6 +47,7 @@ __all__ = [
     "overall_outside_aspects",
     "paired_differences",
     "reward_accuracy",
+    "score_by_anchor",
     "score_by_rate",
     "shares",
     "stated_confidence",

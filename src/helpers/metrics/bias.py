@@ -9,7 +9,7 @@ import pandas as pd
 
 from helpers.metrics.resample import Floats, Resampled, group_means, need
 
-__all__ = ["METRICS", "detection_by_rate", "judge_bias", "paired_differences", "score_by_rate"]
+__all__ = ["METRICS", "detection_by_rate", "judge_bias", "paired_differences", "score_by_anchor", "score_by_rate"]
 
 METRICS = ("repr_bias", "error_sensitivity", "validity", "stability", "accuracy")
 COLUMNS = ("sample_id", "dataset_name", "perturbation_category", "perturbation_rate", "judge", "overall_score")
@@ -84,6 +84,20 @@ def score_by_rate(judgements: pd.DataFrame, *, seed: int, n_boot: int = 1000) ->
     return group_means(pd.concat([graded, *both]), "overall_score", by, seed=seed, n_boot=n_boot).with_intervals()
 
 
+def score_by_anchor(judgements: pd.DataFrame, anchors: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:
+    """Return each judge's mean score of `represent` items by the recipe's anchor, rounded to halves.
+
+    >>> empty = pd.DataFrame(columns=[*COLUMNS])
+    >>> len(score_by_anchor(empty, pd.DataFrame(columns=["sample_id", "anchor_score"]), seed=1))
+    0
+    """
+    need(judgements, COLUMNS, "judgements")
+    rows = judgements[judgements["perturbation_category"] == "represent"]
+    rows = rows.merge(_recipe_anchors(anchors), on="sample_id", how="inner", validate="m:1")
+    rows = rows.assign(anchor_score=(rows["anchor_score"].astype(float) * 2).round() / 2)
+    return group_means(rows, "overall_score", ["judge", "anchor_score"], seed=seed, n_boot=n_boot).with_intervals()
+
+
 def detection_by_rate(judgements: pd.DataFrame, anchors: pd.DataFrame, *, tau: float = 0.5) -> pd.DataFrame:
     """Return the share of errors detected and of equivalents left stable, by judge and graded rate.
 
@@ -110,12 +124,9 @@ def detection_by_rate(judgements: pd.DataFrame, anchors: pd.DataFrame, *, tau: f
 def _observations(judgements: pd.DataFrame, anchors: pd.DataFrame, tau: float) -> pd.DataFrame:
     """Return a row for each judgement and metric that it enters; `step` is the rate, or 0 where there is no curve."""
     need(judgements, COLUMNS, "judgements")
-    need(anchors, ["sample_id", "anchor_score"], "anchors")
-    if "track" in anchors:
-        anchors = anchors[anchors["track"] == "recipe"]
     rows = judgements.assign(overall_score=pd.to_numeric(judgements["overall_score"]))
     own = rows[rows["dataset_name"] == "original"].groupby(["sample_id", "judge"])["overall_score"].median()
-    rows = rows.merge(anchors[["sample_id", "anchor_score"]], on="sample_id", how="left", validate="m:1")
+    rows = rows.merge(_recipe_anchors(anchors), on="sample_id", how="left", validate="m:1")
     rows = rows.merge(own.rename("own_score").reset_index(), on=["sample_id", "judge"], how="left", validate="m:1")
     category, rate = rows["perturbation_category"], rows["perturbation_rate"].astype(float)
     represent, error, graded = category.eq("represent"), category.eq("error"), rate.gt(0) & rate.lt(1)
@@ -137,6 +148,12 @@ def _observations(judgements: pd.DataFrame, anchors: pd.DataFrame, tau: float) -
     ]
     observed = pd.concat(tables, ignore_index=True)
     return observed.assign(metric=pd.Categorical(observed["metric"], METRICS))
+
+
+def _recipe_anchors(anchors: pd.DataFrame) -> pd.DataFrame:
+    need(anchors, ["sample_id", "anchor_score"], "anchors")
+    recipes = anchors[anchors["track"] == "recipe"] if "track" in anchors else anchors
+    return recipes[["sample_id", "anchor_score"]]
 
 
 def _estimates(observed: pd.DataFrame, who: list[str], seed: int, n_boot: int) -> Resampled:

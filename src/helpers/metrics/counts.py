@@ -11,7 +11,6 @@ import pandas as pd
 from helpers.metrics.resample import LEVEL, Floats, group_means, interval, need, recipe_codes, resample
 
 __all__ = [
-    "applicability",
     "attrition",
     "calibration",
     "calibration_bins",
@@ -69,24 +68,6 @@ def attrition(judgements: pd.DataFrame, by: Sequence[str] = ("judge", "dataset_n
     [['ok', 1], ['refused', 1]]
     """
     return shares(judgements, "status", by)
-
-
-def applicability(items: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return in how many recipes each condition found something to edit, in the given order of conditions.
-
-    `items` is the table of items; the recipes are those with an `original`. Returns dataset_name, n, total, estimate,
-    low, high (Wilson).
-
-    >>> items = pd.DataFrame({"sample_id": ["1", "2", "1"], "dataset_name": ["original", "original", "action"]})
-    >>> applicability(items, ["action", "element"])[["dataset_name", "n", "total"]].values.tolist()
-    [['action', 1, 2], ['element', 0, 2]]
-    """
-    need(items, ["sample_id", "dataset_name"], "items")
-    recipes = items.groupby("dataset_name")["sample_id"].nunique()
-    n, total = recipes.reindex(list(conditions), fill_value=0), recipes.get("original", 0)
-    table = n.rename("n").rename_axis("dataset_name").reset_index().assign(total=total)
-    low, high = wilson(table["n"], table["total"])
-    return table.assign(estimate=table["n"] / table["total"].where(table["total"] > 0), low=low, high=high)
 
 
 def overall_outside_aspects(judgements: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from helpers import perturbations, principles
+from helpers import keyed, perturbations, principles
 from helpers.perturbations import CONDITIONS
 from helpers.records import SCHEMAS
 
-__all__ = ["applicability", "from_instructions", "from_recipes"]
+__all__ = ["condition_names", "edit_contexts", "from_instructions", "from_recipes"]
 
 
 def from_recipes(recipes: pd.DataFrame, conditions: Sequence[str] = ("all",), *, seed: int) -> pa.Table:
     """Make every asked-for dataset of every recipe, and `original`; a recipe that has nothing to edit makes no row.
 
     `recipes` has the columns of the `recipes` table; the result has those of `items`, in the order of the recipes and,
-    within one, of the conditions. `applicability` counts what is not there.
+    within one, of the conditions. `metrics.applicability` counts what is not there.
     """
     names = ["original", *condition_names(conditions)]
     rows = [
@@ -41,26 +42,26 @@ def condition_names(conditions: Iterable[str]) -> list[str]:
     return [name for name in CONDITIONS if name in asked or "all" in conditions]
 
 
-def applicability(items: pd.DataFrame, recipes: int) -> pd.DataFrame:
-    """Count the recipes that each dataset applies to, and the requested, actual and missed rates.
+def edit_contexts(items: pd.DataFrame, *, per_kind: int, seed: int, width: int = 60) -> pd.DataFrame:
+    """Draw some edits of every kind and return them with their context: kind, sample_id, before, after, why.
 
-    Columns: dataset_name, category, n_recipes, n_applicable, share, rate_requested, rate_actual (median), n_short
-    (texts whose rate lies below the requested one by more than a token).
+    `items` holds sample_id, changes and response; of a text in several datasets the edits are taken once.
     """
-    recipe_items = items[(items["track"] == "recipe") & (items["dataset_name"] != "original")]
-    groups = recipe_items.groupby("dataset_name")
-    table = pd.DataFrame(
-        {
-            "category": groups["perturbation_category"].first(),
-            "n_recipes": recipes,
-            "n_applicable": groups.size(),
-            "rate_requested": groups["perturbation_rate"].first(),
-            "rate_actual": groups["rate_actual"].median(),
-        }
+    rows = [
+        (edit["kind"], sample_id, edit, response)
+        for sample_id, changes, response in items[["sample_id", "changes", "response"]].itertuples(index=False)
+        for edit in _in_new_text(changes)
+    ]
+    table = pd.DataFrame(rows, columns=["kind", "sample_id", "edit", "response"])
+    order = [
+        keyed.word(seed, "context", row.kind, row.sample_id, row.edit["old"], row.edit["new"])
+        for row in table.itertuples()
+    ]
+    drawn = table.assign(order=order).sort_values(["kind", "order"]).drop_duplicates(["kind", "order"])
+    return pd.DataFrame(
+        [_context(row, width) for row in drawn.groupby("kind").head(per_kind).itertuples()],
+        columns=["kind", "sample_id", "before", "after", "why"],
     )
-    table = table.reindex([name for name in CONDITIONS if name in table.index])
-    table.insert(3, "share", table["n_applicable"] / recipes)
-    return table.reset_index(names="dataset_name")
 
 
 def from_instructions(
@@ -114,3 +115,17 @@ def _recipe_item(recipe: object, name: str, seed: int) -> dict[str, object] | No
         "prompt": target,
         "response": made.text,
     }
+
+
+def _in_new_text(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    shift = 0
+    for edit in sorted(changes, key=lambda edit: edit["start"]):
+        yield {**edit, "start": edit["start"] + shift, "end": edit["start"] + shift + len(edit["new"])}
+        shift += len(edit["new"]) - len(edit["old"])
+
+
+def _context(row: Any, width: int) -> tuple[str, str, str, str, str]:
+    left = row.response[max(0, row.edit["start"] - width) : row.edit["start"]].split("\n")[-1]
+    right = row.response[row.edit["end"] : row.edit["end"] + width].split("\n")[0]
+    before, after = (f"{left}[{row.edit[side]}]{right}" for side in ("old", "new"))
+    return row.kind, row.sample_id, before, after, row.edit["why"]

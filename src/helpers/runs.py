@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -28,6 +28,9 @@ import pyarrow.parquet as pq
 
 from helpers.params import Params, dump
 from helpers.records import SCHEMAS
+
+if TYPE_CHECKING:
+    from helpers import figures
 
 __all__ = [
     "STAGES",
@@ -144,6 +147,14 @@ class Run:
         write_text(self.wrote(f"tables/{name}.csv"), table.to_csv(index=False, lineterminator="\n"))
         write_text(self.wrote(f"tables/{name}.tex"), tables.to_latex(table))
         return table
+
+    def save_figure(self, name: str, drawn: Any, data: pd.DataFrame, caption: str) -> figures.Shown:
+        """Write figures/<name> as PDF, PNG, SVG, the plotted numbers (CSV) and the caption, and return the picture."""
+        from helpers import figures
+
+        shown = figures.save(drawn, self.path / "figures" / name, data, caption)
+        self.writes.update(f"figures/{file.name}" for file in shown.files)
+        return shown
 
     def numbers(self, **values: Any) -> dict[str, Any]:
         """Put the numbers that this stage's prose cites into tables/summary.json, and hand them back."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Edit", "Perturbation", "apply", "revert"]
+__all__ = ["Edit", "Perturbation", "apply", "cuts", "revert"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,3 +65,12 @@ def revert(text: str, changes: Iterable[Edit]) -> str:
         undone.append(Edit(start, start + len(edit.new), edit.new, edit.old, edit.kind))
         shift += len(edit.new) - len(edit.old)
     return apply(text, undone)
+
+
+def cuts(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Tell whether `start:end` overlaps one of the spans without holding it whole.
+
+    >>> cuts([(4, 8)], 0, 5), cuts([(4, 8)], 3, 9), cuts([(4, 8)], 8, 9)
+    (True, False, False)
+    """
+    return any(low < end and start < high and not (start <= low and high <= end) for low, high in spans)

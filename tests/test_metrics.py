@@ -275,14 +275,15 @@ def test_delta_summary_equals_pandas() -> None:
     assert table.loc["represent", ["median_low", "median_high"]].tolist() == [1.5, 3.0]
 
 
-def test_delta_by_principle_finds_the_principles_of_both_sides() -> None:
-    items = pd.DataFrame(
-        {"sample_id": "s1", "model": ["a", "b", "c"], "principle": ["honesty", "helpfulness", "honesty"]}
+def test_delta_by_principle_leaves_out_pairs_without_principles() -> None:
+    principles = [("honesty", "helpfulness"), ("honesty", "helpfulness"), ("honesty", "honesty"), (None, None)]
+    pairs = PAIRS.assign(
+        **dict(zip(["chosen_principle", "rejected_principle"], zip(*principles, strict=True), strict=True))
     )
-    table = metrics.delta_by_principle(PAIRS, items, seed=1, n_boot=9)
+    table = metrics.delta_by_principle(pairs, seed=1, n_boot=9)
     assert table[["chosen_principle", "rejected_principle", "estimate", "n"]].values.tolist() == [
-        ["honesty", "helpfulness", 0.5, 1],
-        ["honesty", "honesty", 1.0, 1],
+        ["honesty", "helpfulness", 0.75, 2],
+        ["honesty", "honesty", 3.0, 1],
     ]
 
 

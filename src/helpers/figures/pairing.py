@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from helpers.figures.marks import counts, grid, intervals, legend, percent, with_texts
-from helpers.figures.style import FIXED, GREY, INK, blank, canvas, current, label, looks
+from helpers.figures.style import FIXED, GREY, INK, blank, canvas, current, in_order, label, looks
+from helpers.pairing import FATES
 
 __all__ = [
     "plot_anchors",
@@ -56,7 +57,7 @@ def plot_deltas_by_type(pairs: pd.DataFrame, summary: pd.DataFrame, fig: Figure 
 
     `summary` comes from `metrics.delta_summary(pairs, ["perturbation_category", "perturbation_type"])`.
     """
-    types = list(dict.fromkeys(summary["perturbation_type"]))
+    types = in_order(summary["perturbation_type"])
     lines = -(-len(types) // 3)
     fig = fig or blank("Which perturbations make the clearest pairs?", rows=9 * lines + 2, full=True)
     axes = np.atleast_1d(fig.subplots(lines, min(3, len(types)), sharex=True)).ravel()
@@ -73,30 +74,35 @@ def plot_deltas_by_type(pairs: pd.DataFrame, summary: pd.DataFrame, fig: Figure 
     return fig
 
 
-def plot_pairs_per_condition(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how many pairs each condition gives; `table` holds dataset_name, perturbation_category and n."""
-    ax = canvas("How many pairs does each condition give?", ax, rows=1.15 * len(table) + 5)
-    texts = [f"{n:,}" for n in table["n"]]
-    counts(ax, list(table["dataset_name"]), table["n"], texts, list(table["perturbation_category"]))
+def plot_pairs_per_condition(attrition: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how many pairs each condition gives; `attrition` comes from `pairing.attrition`."""
+    rows = attrition.set_index("dataset_name").reindex(in_order(attrition["dataset_name"]))
+    ax = canvas("How many pairs does each condition give?", ax, rows=1.15 * len(rows) + 5)
+    texts = [f"{n:,}" for n in rows["pairs"]]
+    counts(ax, list(rows.index), rows["pairs"], texts, list(rows["perturbation_category"]))
     ax.set_xlabel("pairs")
     legend(ax)
     return ax
 
 
-def plot_flow(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how many candidates each rule leaves; `table` holds step and n, the number left after it, in order."""
-    ax = canvas("What becomes of the candidate pairs?", ax, rows=1.6 * len(table) + 4)
-    lost = -table["n"].diff().fillna(0).to_numpy()
-    for place, n in enumerate(table["n"].astype(int)):
-        ax.barh(place, n, 0.7, color=FIXED["represent"].colour)
-        ax.barh(place, lost[place], 0.7, n, color="white", edgecolor=GREY, hatch="////", lw=0)
-        text = f"{n:,}" + (f"  (−{lost[place]:,.0f})" if lost[place] else "")
-        end = (n + lost[place], place)
+def plot_flow(attrition: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how many candidates each rule takes and leaves, in order; `attrition` comes from `pairing.attrition`."""
+    lost = attrition[[name for name in FATES if name != "pairs"]].sum()
+    left = int(attrition["candidates"].sum()) - lost.cumsum()
+    steps = pd.DataFrame({"lost": lost, "left": left})[lost > 0]
+    steps.loc["candidates"] = [0, attrition["candidates"].sum()]
+    steps = steps.loc[["candidates", *steps.index[:-1]]].astype(int)
+    ax = canvas("What becomes of the candidate pairs?", ax, rows=1.6 * len(steps) + 4)
+    ax.barh(range(len(steps)), steps["left"], 0.7, color=FIXED["represent"].colour)
+    ax.barh(range(len(steps)), steps["lost"], 0.7, steps["left"], color="white", edgecolor=GREY, hatch="////", lw=0)
+    for place, (lost_here, here) in enumerate(zip(steps["lost"], steps["left"], strict=True)):
+        text = f"{here:,}" + (f"  (−{lost_here:,})" if lost_here else "")
+        end = (here + lost_here, place)
         ax.annotate(text, end, (3, 0), textcoords="offset points", va="center", size=current().small)
-    ax.set_yticks(range(len(table)), [label(name) for name in table["step"]])
+    ax.set_yticks(range(len(steps)), [label(name) for name in steps.index])
     ax.invert_yaxis()
     ax.margins(x=0.2)
-    ax.set_xlabel("pairs left after the step (taken out by it)")
+    ax.set_xlabel("pairs left after the rule (taken out by it)")
     return ax
 
 

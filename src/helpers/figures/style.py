@@ -16,7 +16,21 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["STYLES", "Look", "Style", "blank", "canvas", "current", "figure_of", "label", "looks", "use_style"]
+from helpers.perturbations import CONDITIONS
+
+__all__ = [
+    "STYLES",
+    "Look",
+    "Style",
+    "blank",
+    "canvas",
+    "current",
+    "figure_of",
+    "in_order",
+    "label",
+    "looks",
+    "use_style",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +184,20 @@ def label(name: str) -> str:
     """
     text = name.rsplit("/", 1)[-1].removesuffix("_100pct")
     text = re.sub(r"_(\d+)pct$", r" \1 %", text)
-    text = text.replace("llm_representational_perturbation", "rewording").replace(
-        "all_error_perturbation", "all errors"
-    )
+    text = re.sub("llm_representational(_perturbation)?", "rewording", text)
+    text = re.sub("all_error(_perturbation)?", "all errors", text)
     text = text.replace("llm_to_iupac", "to IUPAC").replace("llm_to_", "to ").replace("_", " ")
     return textwrap.shorten(text, 34, placeholder=" …")
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Put conditions, or types of perturbation, in the method's own order; others follow in the alphabet's.
+
+    >>> in_order(["mine", "action_antonym_100pct", "all_error_perturbation_1pct"])
+    ['all_error_perturbation_1pct', 'action_antonym_100pct', 'mine']
+    """
+    known = ["original", *CONDITIONS, *dict.fromkeys(condition.type for condition in CONDITIONS.values())]
+    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def canvas(question: str, ax: Axes | None, *, rows: float = 0, full: bool = False) -> Axes:

@@ -121,24 +121,19 @@ def delta_summary(
     return pd.DataFrame(rows, columns=[*by, *ends, "n", "n_recipes"])
 
 
-def delta_by_principle(pairs: pd.DataFrame, items: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:
-    """Return the mean score delta by the principles behind the chosen and the rejected completion.
+def delta_by_principle(pairs: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:
+    """Return the mean score delta by the principles behind the chosen and the rejected response.
 
     The principle is drawn for every completion, so most pairs set two principles against each other; this table shows
-    how much of a preference is the principle's. Returns chosen_principle, rejected_principle, estimate, low, high, n.
+    how much of a preference is the principle's.
 
-    >>> items = {"sample_id": "1", "model": ["x", "y"], "principle": ["honesty", "helpfulness"]}
-    >>> pairs = {"sample_id": ["1"], "chosen_model": "x", "rejected_model": "y", "score_delta": 2.0}
-    >>> delta_by_principle(pd.DataFrame(pairs), pd.DataFrame(items), seed=42, n_boot=9).iloc[:, :3].values.tolist()
-    [['honesty', 'helpfulness', 2.0]]
+    >>> pairs = {"sample_id": ["1"], "chosen_principle": "honesty", "rejected_principle": "helpfulness"}
+    >>> delta_by_principle(pd.DataFrame(pairs).assign(score_delta=2.0), seed=42, n_boot=9)["estimate"].tolist()
+    [2.0]
     """
-    need(items, ["sample_id", "model", "principle"], "items")
-    drawn = items.dropna(subset="principle")[["sample_id", "model", "principle"]]
-    for side in ("chosen", "rejected"):
-        names = drawn.rename(columns={"model": f"{side}_model", "principle": f"{side}_principle"})
-        pairs = pairs.merge(names, on=["sample_id", f"{side}_model"], how="inner", validate="m:1")
     by = ["chosen_principle", "rejected_principle"]
-    return group_means(pairs, "score_delta", by, seed=seed, n_boot=n_boot).with_intervals()
+    known = pairs.dropna(subset=by)
+    return group_means(known, "score_delta", by, seed=seed, n_boot=n_boot).with_intervals()
 
 
 def stated_confidence(response: str) -> float:

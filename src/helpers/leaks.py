@@ -16,7 +16,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.texts import HASHES, Signatures, Words, common_wording, signatures, similar, with_texts
+from helpers.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar, with_texts
 
 __all__ = ["NEAR", "LeakReport", "check", "leak_report", "prompt_text"]
 
@@ -201,7 +200,7 @@ class _Side:
             if row[1] not in self.prompts:
                 self.prompts[row[1]] = len(self.prompts)
                 new[row[1]] = prompt
-            self.equal += _same(chosen, rejected)
+            self.equal += same_text(chosen, rejected)
             self.empty += not (chosen.strip() and rejected.strip())
         self.rows.append(np.array(rows, np.uint64).reshape(-1, 4))
         self.likeness.append(signatures(list(new.values()), common))
@@ -231,11 +230,6 @@ def _answers(batch: Batch, n: int) -> tuple[list[str], list[str]]:
         for side in ("chosen", "rejected")
     )
     return chosen, rejected
-
-
-def _same(chosen: str, rejected: str) -> bool:
-    """Whether two answers are equal once trimmed and in Unicode's composed form."""
-    return chosen == rejected or normalize("NFC", chosen.strip()) == normalize("NFC", rejected.strip())
 
 
 def _compare(train: Callable[[], Iterator[Batch]], validation: Callable[[], Iterator[Batch]]) -> LeakReport:

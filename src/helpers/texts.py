@@ -10,13 +10,14 @@ import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["Texts", "common_wording", "digests", "pair_keys", "signatures", "similar", "with_texts"]
+__all__ = ["Texts", "common_wording", "digests", "pair_keys", "same_text", "signatures", "similar", "with_texts"]
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -97,6 +98,15 @@ def pair_keys(user: Texts, chosen: Texts, rejected: Texts) -> pd.DataFrame:
     return pd.DataFrame(sizes, columns=["user_size", "chosen_size"], dtype="int64").assign(
         key=pd.array(keys, dtype="str")
     )
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts are equal once trimmed and in Unicode's composed form.
+
+    >>> same_text("at 25 A\u030a ", "at 25 Å")
+    True
+    """
+    return one == other or normalize("NFC", one.strip()) == normalize("NFC", other.strip())
 
 
 def common_wording(texts: Sequence[str]) -> Words:

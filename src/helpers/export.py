@@ -1,0 +1,255 @@
+"""The dataset folder: Parquet that a trainer takes as it is, and a card made from the files.
+
+<folder>/<track>/<split>-00000-of-00001.parquet and README.md, opened by `datasets.load_dataset(folder)`. Everything is
+written beside its place and renamed at the end, so that a kill or a full disk leaves the last complete dataset.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from helpers.card import Card, render
+from helpers.texts import Texts, same_text
+
+__all__ = ["PUBLISHED_COLUMNS", "Track", "finish", "push", "replacing_folder", "write_dataset", "write_track"]
+
+ROW_GROUP = 8_192
+SPLITS = ("train", "validation")
+MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+TEXT_COLUMNS = ("prompt", "chosen", "rejected")
+PUBLISHED_COLUMNS = {
+    **dict.fromkeys(TEXT_COLUMNS, pa.string()),
+    **dict.fromkeys(("score_chosen", "score_rejected", "score_delta", "anchor_score"), pa.float64()),
+    "sample_id": pa.int64(),
+    **dict.fromkeys(("perturbation_type", "perturbation_category"), pa.string()),
+    "perturbation_rate": pa.float64(),
+    **dict.fromkeys(("chosen_model", "rejected_model"), pa.string()),
+}
+MORE_COLUMNS = (
+    "dataset_name",
+    "chosen_principle",
+    "rejected_principle",
+    "Material_Name",
+    "domain",
+    "process",
+    "pair_key",
+)
+# Each text of a batch once, and for each row the place of its text.
+Distinct = tuple[pa.Array, npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Track:
+    """One configuration of the dataset: pairs with a column `split`, in the order in which they are to be written.
+
+    `system` is the system message before every prompt, "" for none. `texts` is the table of judgements when the pairs
+    hold positions (`pairing.pair_rows`).
+    """
+
+    name: str
+    pairs: pd.DataFrame
+    system: str = ""
+    texts: pd.DataFrame | None = None
+
+
+def write_dataset(
+    tracks: Sequence[Track], folder: str | Path, *, card: Card, message_format: str = "messages"
+) -> pd.DataFrame:
+    """Write the tracks, the first as the default configuration, and the card; replaces the folder in one step.
+
+    As "messages", prompt, chosen and rejected are lists of role and content, beside everything known of the pair. As
+    "json" they are such lists written as JSON and the columns are the published 13; sample_id is int64 there, or text
+    when an id is not a whole number. Pairs whose answers are equal once trimmed are left out and counted. Returns one
+    row a file: config, split, file, rows, bytes, left_out (of the track). Raises ValueError for an empty text or no
+    pair at all, OSError for a full disk.
+    """
+    with replacing_folder(Path(folder)) as beside:
+        left_out = {track.name: write_track(track, beside, message_format) for track in tracks}
+        return finish(beside, card, left_out)
+
+
+def write_track(track: Track, folder: Path, message_format: str, part: int = 0, ids: pa.DataType | None = None) -> int:
+    """Write a track's files, or one part of them, into a folder for `finish`; return the number of pairs left out."""
+    schema = _schema(track.pairs, message_format, ids)
+    left_out = 0
+    for split in SPLITS:
+        pairs = track.pairs[track.pairs["split"] == split]
+        path = folder / track.name / f"{split}-{part:05d}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        left_out += len(pairs) - _write(path, _batches(track, pairs, schema), schema)
+    return left_out
+
+
+def finish(folder: Path, card: Card, left_out: Mapping[str, int]) -> pd.DataFrame:
+    """Number the files of a folder made by `write_track`, write its card, and return one row a file."""
+    rows = []
+    for name, out in left_out.items():
+        for split in SPLITS:
+            parts = sorted((folder / name).glob(f"{split}-*.parquet"))
+            for number, part in enumerate(parts):
+                file = part.rename(folder / name / f"{split}-{number:05d}-of-{len(parts):05d}.parquet")
+                counts = (pq.read_metadata(file).num_rows, file.stat().st_size, out)
+                rows.append((name, split, file.relative_to(folder).as_posix(), *counts))
+    files = pd.DataFrame(rows, columns=["config", "split", "file", "rows", "bytes", "left_out"])
+    if files.empty:
+        raise ValueError("there is no pair to write; pairing.attrition says what became of the candidates")
+    (folder / "README.md").write_text(render(card, folder, files), encoding="utf-8")
+    return files
+
+
+def push(folder: str | Path, repo_id: str, *, dry_run: bool = True, private: bool = True) -> pd.DataFrame:
+    """Return what goes to the Hugging Face Hub (file, bytes); upload it only when `dry_run` is False."""
+    folder = Path(folder)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if folder / "README.md" not in files:
+        raise ValueError(f"{folder} is not a complete dataset: it has no README.md")
+    if not dry_run:
+        from huggingface_hub import HfApi
+
+        api = HfApi()
+        api.create_repo(repo_id, repo_type="dataset", private=private, exist_ok=True)
+        api.upload_folder(repo_id=repo_id, repo_type="dataset", folder_path=folder)
+    rows = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+    return pd.DataFrame(rows, columns=["file", "bytes"])
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder beside `folder`, and put it in its place once everything has been written."""
+    beside, old = (folder.with_name(f".{folder.name}.{end}") for end in ("new", "old"))
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    for stale in (beside, old):
+        shutil.rmtree(stale, ignore_errors=True)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        if folder.exists():
+            folder.rename(old)
+        beside.rename(folder)
+    except OSError as error:
+        raise OSError(error.errno, f"{folder} was not written, the last complete one is untouched ({error})") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _schema(pairs: pd.DataFrame, message_format: str, ids: pa.DataType | None) -> pa.Schema:
+    if message_format == "json":
+        whole = pairs["sample_id"].astype("str").str.fullmatch(r"-?[1-9]\d{0,17}|0").all()
+        return pa.schema(PUBLISHED_COLUMNS | {"sample_id": ids or (pa.int64() if whole else pa.string())})
+    if message_format == "messages":
+        columns = PUBLISHED_COLUMNS | {"sample_id": pa.string()} | dict.fromkeys(MORE_COLUMNS, pa.string())
+        columns |= dict.fromkeys(TEXT_COLUMNS, MESSAGES)
+        return pa.schema({name: kind for name, kind in columns.items() if name in pairs})
+    raise ValueError(f"message_format is {message_format!r}; it is 'messages' or 'json'")
+
+
+def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
+    rows = 0
+    scalars = [name for name in schema.names if name not in TEXT_COLUMNS]
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=scalars, write_statistics=scalars) as writer:
+        for table in tables:
+            writer.write_table(table, row_group_size=ROW_GROUP)
+            rows += len(table)
+    if not rows:
+        path.unlink()
+    return rows
+
+
+def _batches(track: Track, pairs: pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
+    sources = _sources(track, pairs)
+    encode = _as_messages if schema.field("prompt").type == MESSAGES else _as_json
+    for start in range(0, len(pairs), ROW_GROUP):
+        part = pairs.iloc[start : start + ROW_GROUP]
+        texts = [_distinct(source.take(np.arange(start, start + len(part)))) for source in sources]
+        _refuse_empty(part, texts)
+        keep = np.flatnonzero(~_equal_answers(*texts[1:]))
+        columns = _scalars(part.iloc[keep], schema)
+        for name, (values, back) in zip(TEXT_COLUMNS, texts, strict=True):
+            system, role = (track.system, "user") if name == "prompt" else ("", "assistant")
+            columns[name] = encode(values, system, role).take(pa.array(back[keep]))
+        yield pa.table(columns, schema=schema)
+
+
+def _sources(track: Track, pairs: pd.DataFrame) -> list[Texts]:
+    if track.texts is None:
+        return [Texts.of(pairs[name]) for name in TEXT_COLUMNS]
+    user, text = Texts.of(track.texts["user"]), Texts.of(track.texts["text"])
+    return [source.take(pairs[name].to_numpy()) for name, source in zip(TEXT_COLUMNS, (user, text, text), strict=True)]
+
+
+def _distinct(texts: Texts) -> Distinct:
+    places, back = np.unique(texts.places, return_inverse=True)
+    return texts.values.take(pa.array(places, mask=places < 0)), back
+
+
+def _refuse_empty(part: pd.DataFrame, texts: Sequence[Distinct]) -> None:
+    for name, (values, back) in zip(TEXT_COLUMNS, texts, strict=True):
+        blank = pc.or_(pc.utf8_is_space(values), pc.equal(pc.binary_length(values), 0)).fill_null(True)
+        if pc.any(blank).as_py():
+            row = part.iloc[np.flatnonzero(blank.to_numpy(zero_copy_only=False)[back])[0]]
+            where = {key: row[key] for key in ("sample_id", "chosen_model", "rejected_model")}
+            raise ValueError(f"{name} is empty in the pair {where}; a trainer cannot use it")
+
+
+def _equal_answers(chosen: Distinct, rejected: Distinct) -> npt.NDArray[np.bool_]:
+    """Whether chosen and rejected say the same; texts whose beginnings differ are not compared any further."""
+    heads = []
+    for values, back in (chosen, rejected):
+        start = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(values, 0, 256)), 0, 128)
+        heads.append(pc.utf8_slice_codeunits(pc.utf8_normalize(start, form="NFC"), 0, 32).take(pa.array(back)))
+    equal: npt.NDArray[np.bool_] = pc.equal(*heads).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(equal):
+        equal[row] = same_text(*(values[back[row]].as_py() for values, back in (chosen, rejected)))
+    return equal
+
+
+def _scalars(part: pd.DataFrame, schema: pa.Schema) -> dict[str, Any]:
+    columns = {field.name: part[field.name] for field in schema if field.name not in TEXT_COLUMNS}
+    columns["sample_id"] = columns["sample_id"].astype("str")
+    if pa.types.is_integer(schema.field("sample_id").type):
+        columns["sample_id"] = columns["sample_id"].astype("int64")
+    return {name: pa.Array.from_pandas(column, type=schema.field(name).type) for name, column in columns.items()}
+
+
+def _as_messages(contents: pa.Array, system: str, role: str) -> pa.Array:
+    """Return lists of role and content: the text, after the system message where there is one."""
+    width = 2 if system else 1
+    places = np.zeros((len(contents), width), dtype=np.int64)
+    places[:, -1] = np.arange(1, len(contents) + 1)
+    texts = pa.concat_arrays([pa.array([system], contents.type), contents]).take(pa.array(places.ravel()))
+    roles = pa.array(["system", role]).take(pa.array(np.tile([0, 1][-width:], len(contents))))
+    messages = pa.StructArray.from_arrays([roles, texts.cast(pa.string())], fields=list(MESSAGES.value_type))
+    starts = pa.array(np.arange(len(contents) + 1, dtype=np.int32) * width)
+    return pa.ListArray.from_arrays(starts, messages, type=MESSAGES)
+
+
+def _as_json(contents: pa.Array, system: str, role: str) -> pa.Array:
+    """Return the same lists as `json.dumps(messages, ensure_ascii=False)` writes them."""
+    before = json.dumps([{"role": "system", "content": system}], ensure_ascii=False)[:-1] + ", " if system else "["
+    first, last, nothing = (
+        pa.scalar(part, contents.type) for part in (f'{before}{{"role": "{role}", "content": "', '"}]', "")
+    )
+    return pc.binary_join_element_wise(first, _escaped(contents), last, nothing).cast(pa.string())
+
+
+def _escaped(texts: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f]")).as_py():
+        return pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], texts.type)
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        texts = pc.replace_substring(texts, plain, escaped)
+    return texts

@@ -107,14 +107,16 @@ def plot_stability_validity(table: pd.DataFrame, judges: Sequence[str] = (), ax:
     """Draw every judge as a point, stability against validity; `table` comes from `metrics.judge_bias`."""
     ax = canvas("Which judges notice errors and still ignore wording?", ax)
     known = looks(judges or sorted(table["judge"].unique()))
-    wide = table.pivot(index="judge", columns="metric", values=["estimate", "low", "high"])
+    wide = table.pivot(index="judge", columns="metric", values=["estimate", "low", "high"]).reindex(list(known))
+    points = {}
     for judge, look in known.items():
         ends = {metric: wide.loc[judge].xs(metric, level="metric") for metric in ("validity", "stability")}
         (x, left, right), (y, lower, upper) = (ends[metric].to_numpy(dtype=float) for metric in ends)
         ax.plot([left, right], [y, y], color=look.colour)
         ax.plot([x, x], [lower, upper], color=look.colour)
         ax.plot(x, y, look.marker, color=look.colour, markeredgecolor=INK, label=label(judge))
-        ax.annotate(label(judge), (x, y), (4, 4), textcoords="offset points", size=current().small)
+        points[judge] = (float(x), float(y))
+    _name_points(ax, points)
     ax.set(
         xlabel="validity (errors noticed)",
         ylabel="stability (equivalents left alone)",
@@ -168,6 +170,17 @@ def plot_calibration(rows: pd.DataFrame, bins: pd.DataFrame, ax: Axes | None = N
     ax.annotate(f"{silent:,} state none", (1, 0.02), xycoords="axes fraction", ha="right", size=current().small)
     legend(ax)
     return ax
+
+
+def _name_points(ax: Axes, points: dict[str, tuple[float, float]]) -> None:
+    """Write names beside points in the unit square, from the top down; a name goes below those in its way."""
+    taken: list[tuple[float, float]] = []
+    for name, (x, y) in sorted(points.items(), key=lambda item: -item[1][1]):
+        while any(abs(y - other) < 0.07 and abs(x - at) < 0.4 for at, other in taken):
+            y -= 0.07
+        taken.append((x, y))
+        away, side = (5, "left") if x < 0.6 else (-5, "right")
+        ax.annotate(label(name), (x, y), (away, 4), textcoords="offset points", ha=side, size=current().small)
 
 
 def _by_rate(

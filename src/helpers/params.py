@@ -101,11 +101,13 @@ class Params(BaseModel):
         if self.engine == "dask" and not self.dask_scheduler:
             raise ValueError("'engine' is dask, so 'dask_scheduler' must give its address")
         if self.conditions != ["all"]:
-            from helpers.perturbations import CONDITIONS, canonical
+            from helpers.perturbations import canonical
 
             for name in self.conditions:
-                if name != "original" and canonical(name) not in CONDITIONS:
-                    raise ValueError(f"'conditions' has {name!r}; known are: all, {', '.join(CONDITIONS)}")
+                try:
+                    canonical(name)
+                except ValueError as error:
+                    raise ValueError(f"'conditions': {error}, or all") from None
         return self
 
 

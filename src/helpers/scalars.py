@@ -83,7 +83,10 @@ def _plain(node: yaml.Node, where: str) -> Any:
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, where) for item in node.value]
     if isinstance(node, yaml.MappingNode):
-        return {_plain(key, where): _plain(item, where) for key, item in node.value}
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(names)) < len(node.value):
+            raise ParameterError(f"{where}a name inside the mapping is given twice, or is no text")
+        return {name: _plain(item, where) for name, (_, item) in zip(names, node.value, strict=True)}
     return node.value
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from helpers import runs
+from helpers import readers, runs
 from helpers.params import Params, declared, dump
 from helpers.runs import STAGES
 
@@ -181,12 +181,15 @@ def _fingerprint() -> str:
 
 
 def _file_hashes(params: Params) -> Iterable[str]:
+    """Yield the hash of every local file that the parameters name; a built-in or a hub's name stands for itself."""
     for name in (params.recipes, params.instructions, params.principle_mix, params.models_file):
-        if "*" not in name and not name.startswith("hf:"):
-            try:
-                yield runs.sha256(runs.find_input(name))
-            except (FileNotFoundError, IsADirectoryError):
-                yield name
+        try:
+            found = readers.paths(name.removeprefix("hf:"))
+        except readers.SourceError:
+            found = []
+        files = [file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
+        yield name
+        yield from (runs.sha256(file) for file in files if file.is_file())
 
 
 def _read_record(folder: Path, stage: str) -> dict[str, Any]:

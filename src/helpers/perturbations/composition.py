@@ -129,7 +129,7 @@ def _balanced(elements: Mapping[str, float]) -> bool:
     for symbol, count in elements.items():
         negative = (_ANIONS[symbol],) if symbol in _ANIONS else ()
         metal = _ELEMENT[symbol]["kind"] in ("metal", "metalloid")
-        positive = _STATES[symbol] if metal or symbol == "H" or "O" in elements else ()
+        positive = _STATES[symbol] if metal or symbol in ("H", "C") or "O" in elements else ()
         options.append([state * count for state in (*negative, *positive)])
     return any(abs(sum(choice)) < 0.05 for choice in itertools.product(*options))
 
@@ -164,7 +164,8 @@ def parse(token: str) -> Composition | None:
     [None, None, None, None, None]
     """
     marked = re.sub(r"([⁰¹²³⁴-⁹]*[⁺⁻])$", r"^\1", re.sub(r"^(?:n|s|t|tert|sec|iso)-(?=Bu)", "", token.strip()))
-    plain = re.sub(r"(?<=[\w)\]}])\s(?=\d+H2O$)", "·", marked.translate(_PLAIN)).replace(" ", "")
+    plain = re.sub(r"\s*([·*.])\s*(\d*)\s*(?=H2O$)", r"\1\2", marked.translate(_PLAIN))
+    plain = re.sub(r"(?<=[\w)])\s(?=\d*H2O$)", "·", plain).replace(" ", "")
     split = _charged(plain)
     if split is None or not split[0]:
         return None
@@ -182,9 +183,9 @@ def parse(token: str) -> Composition | None:
 
 _GAP = "[ \u00a0\u2009]"
 _DIGIT = "[0-9₀-₉]"
-_NUM = rf"(?:{_DIGIT}*\.?{_DIGIT}+(?:/{_DIGIT}+)?)"
+_NUM = rf"(?:{_DIGIT}*\.?{_DIGIT}+(?:/{_DIGIT}+(?!{_DIGIT}|{_GAP}?%))?)"
 _VAR = "(?:[xyzuvwnmadtδαθεξ](?![a-zé]))"
-_TERM = rf"(?:{_NUM}{_VAR}?(?:/{_NUM})?|{_VAR}(?:/{_NUM})?)"
+_TERM = rf"(?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM})"
 _LESS = (
     rf"(?:[{_DASH}+±](?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM}(?=[A-Z(\[]))"
     rf"|{_GAP}?[{_DASH}+±]{_GAP}?{_NUM}?[xyzdδθα](?![a-zé]))"
@@ -196,7 +197,7 @@ _OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?"
 _UNIT = rf"(?:{_ANY}){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))?"
 _JOIN = (
     rf"(?:{_GAP}?[{_DOT}]{_GAP}?|[{_DASH}+*]|{_GAP}[{_DASH}+]{_GAP}?(?=[xyz(\d]+[A-Z(\[])"
-    rf"|\.(?=\d*H2O)|{_GAP}(?=\d+H2O))"
+    rf"|\.(?=\d*H2O)|{_GAP}(?=\d*H2O(?!\w)))"
 )
 _CHARGE = r"\^?(?:[⁰¹²³⁴-⁹]*[⁺⁻]|[+-](?![\w+]))"
 _DOPED = rf"(?:{_ATOM})(?:\d?[+⁺]|[¹²³⁴]⁺)?"
@@ -204,7 +205,7 @@ _DOPANT = rf"(?::{_GAP}?{_AMOUNT}?{_GAP}?{_DOPED}(?:[,/]{_GAP}?{_AMOUNT}?{_DOPED
 _TEXT = re.compile(
     rf"(?<![A-Za-z0-9_₀-₉.])(?!\d+[HRTC]-)(?:(?:n|s|t|tert|sec|iso)-(?=Bu)|{_INNER}{_GAP}?|{_NUM}[xyz]?|[xyz](?=[A-Z]))?"
     rf"(?:{_OPEN}{_AMOUNT}?|{_UNIT})(?:{_OPEN}{_AMOUNT}?|[)\]}}]{_AMOUNT}?|{_UNIT}"
-    rf"|{_JOIN}{_AMOUNT}?(?=[A-Z(\[]))*(?:/C(?![\w/]))?{_CHARGE}?{_DOPANT}*(?!\w)"
+    rf"|{_JOIN}(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[]))*(?:/C(?![\w/]))?{_CHARGE}?{_DOPANT}*(?!\w)"
 )
 _SYMBOLS = re.compile(_SYMBOL)
 _ALLOY = re.compile(rf"\d*(?:{_SYMBOL})(?:[{_DASH}]\d*(?:{_SYMBOL}))+")
@@ -265,7 +266,7 @@ def _token(text: str, start: int, end: int) -> Token | None:
     number = re.match(_NUM, token)
     for skip in (0, number.end()) if number else (0,):
         composition = parse(token[skip:])
-        if composition is not None:
+        if composition is not None and not (skip and len(composition.elements) < 2):
             return Token(start + skip, end, token[skip:], composition)
     return Token(start, end, token, None) if _mixed(token) else None
 

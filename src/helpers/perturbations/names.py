@@ -1,0 +1,283 @@
+"""Compounds in a text, by formula, name or abbreviation, and the same compounds written another way.
+
+What may be renamed stands in the checked table or follows the rules of `nomenclature`; anything else declines.
+A name inside another name, a vessel ("alumina crucible"), a term ("oxygen vacancies"), a composite and a gas
+mixture stay as they are. Whole names are protected spans for the other finders, locants included.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from . import nomenclature
+from .composition import find, parse, rows
+from .edits import Edit
+from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
+
+__all__ = ["Mention", "declined", "mentions", "propose", "spans"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A compound at `text[start:end]`.
+
+    `form` is "formula", "name", "abbreviation" or "element" (the zinc of "zinc solution"). `formula` is "" where
+    the name does not say which compound it is. `twin` is the index of the mention beside it that gives the same
+    compound in another form ("zinc oxide (ZnO)"), or -1; `bracketed` says that brackets or a comma part them.
+    """
+
+    start: int
+    end: int
+    text: str
+    form: str
+    formula: str
+    twin: int = -1
+    bracketed: bool = False
+
+
+_TOKENS = rows("tokens")
+_ELEMENTS = {row[key]: row["symbol"] for row in rows("elements") for key in ("name", "common", "alias") if row[key]}
+_PROTECTED = {row["token"] for row in _TOKENS if row["kind"] == "acronym"} | set(ABBREVIATIONS)
+
+
+def _words(*kinds: str) -> str:
+    return "|".join(re.escape(row["token"]) for row in _TOKENS if row["kind"] in kinds)
+
+
+_KEY = re.compile(r"(?<![\w-])(?:\d[\d,′']*-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
+_ABBREVIATION = re.compile(r"[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
+_LOCANT = re.compile(
+    r"(?<![\w-])(?:\d[\d,′']*-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
+    r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*(?:yl|ol|one|ane|ene|yne|ine|in|ide|ate|al|ole|ium|ic acid|dehyde)s?(?![\w])"
+)
+_AFTER = re.compile(rf"\s+(?:{_words('vessel', 'property')})(?:e?s)?(?!\w)")
+_STUFF = re.compile(rf"\s+(?:nano)?(?:{_words('form', 'stuff')})s?(?!\w)")
+_SOLUTION = re.compile(rf"\s+(?:{_words('stuff')})s?(?!\w)")
+_GOES_ON = re.compile(
+    rf"[ -](?:{'|'.join(nomenclature.ANION_NAMES)}|\w*hydrate|ether|acid|anhydride|oxime|resin|alcohol|glycol)(?!\w)"
+)
+_CAME_FROM = re.compile(r"(?:(\w*(?:yl|ylene|ium|oxy))|poly|meta|ortho|per)[ (-]$")
+_ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
+_LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
+_SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
+_ORGANIC = re.compile(
+    r"(?<![\w-])(?:(?:\d[\d,']*-)?[a-z]{3,}(?:-\d[\d,]*-[a-z]+)?(?:ic|oic) acid|\d[\d,']*-[a-z]+(?:-\d[\d,]*-[a-z]+)*)(?![\w-])"
+)
+
+_STARTS: dict[str, list[str]] = {}
+for _name in sorted(NAMES, key=len, reverse=True):
+    _found = _KEY.match(_name)
+    _STARTS.setdefault(_found.group() if _found else _name, []).append(_name)
+
+
+def _edge(low: str, start: int, end: int) -> bool:
+    """Say whether a name ends here as a whole word that is not part of a longer term."""
+    if low[end : end + 1].isalnum() or low[end : end + 1] in ("-", "_") or _GOES_ON.match(low, end):
+        return False
+    before = low[max(0, start - 24) : start]
+    return not _CAME_FROM.search(before) and (not before.endswith("-") or before[-2:-1] in "αβγδεθ")
+
+
+def _name_at(text: str, low: str, start: int, key: str) -> Mention | None:
+    """Return the longest name that starts here, standing on its own."""
+    end, formula = 0, ""
+    for name in _STARTS.get(key, ()):
+        if low.startswith(name, start) and not low[start + len(name) : start + len(name) + 1].isalnum():
+            end, formula = start + len(name), NAMES[name].formula
+            break
+    if nomenclature.starts_salt(key):
+        end = max(end, nomenclature.salt_end(low, start))
+    water = nomenclature.WATER_WORD.match(low, end) if end else None
+    end = water.end() if water else end
+    if not end and key in _ELEMENTS:
+        return _element_at(text, low, start, start + len(key))
+    if not end or not _edge(low, start, end):
+        return None
+    formula = read(low[start:end]) or ""
+    found = NAMES.get(low[start:end])
+    if found and found.role == "ceramic" and " " not in low[start:end] and not _as_powder(low, start, end):
+        return None
+    return Mention(start, end, text[start:end], "name", formula)
+
+
+def _element_at(text: str, low: str, start: int, end: int) -> Mention | None:
+    if not _edge(low, start, end) or not _as_powder(low, start, end):
+        return None
+    form = "element" if _SOLUTION.match(low, end) else "name"
+    return Mention(start, end, text[start:end], form, _ELEMENTS[low[start:end]])
+
+
+def _as_powder(low: str, start: int, end: int) -> bool:
+    """Say whether a word such as alumina or titanium means the chemical here, not what a vessel is made of."""
+    if _STUFF.match(low, end):
+        return True
+    return bool(_LISTED.search(low, max(0, start - 8), start) and _ALONE.match(low, end)) or low[end : end + 2] == " ("
+
+
+@lru_cache(maxsize=64)
+def mentions(text: str) -> tuple[Mention, ...]:
+    """Return the compounds of a text from left to right; they never overlap.
+
+    >>> [(m.text, m.form, m.twin) for m in mentions("Mix zinc oxide (ZnO) with water in an alumina crucible.")]
+    [('zinc oxide', 'name', 1), ('ZnO', 'formula', 0), ('water', 'name', -1)]
+    """
+    low = text.lower()
+    formulas = [
+        Mention(token.start, token.end, token.text, "formula", token.text)
+        for token in find(text)
+        if not (token.composition and token.composition.charge) and not _AFTER.match(low, token.end)
+    ]
+    taken = [(token.start, token.end) for token in find(text)]
+    named = _names(text, low) if len(low) == len(text) else []
+    free = [name for name in named if not any(start < name.end and name.start < end for start, end in taken)]
+    return tuple(_pair(text, sorted(formulas + free, key=lambda mention: mention.start)))
+
+
+def _names(text: str, low: str) -> list[Mention]:
+    found: list[Mention] = []
+    position = 0
+    for match in _KEY.finditer(low):
+        start = match.start()
+        if start < position:
+            continue
+        short = _ABBREVIATION.match(text, start)
+        if short and short.group() in ABBREVIATIONS:
+            mention = Mention(start, short.end(), short.group(), "abbreviation", ABBREVIATIONS[short.group()].formula)
+        else:
+            named = _name_at(text, low, start, match.group())
+            if named is None:
+                continue
+            mention = named
+        position = mention.end
+        if not _AFTER.match(low, mention.end):
+            found.append(mention)
+    return found
+
+
+def _pair(text: str, found: list[Mention]) -> list[Mention]:
+    """Tie a name to the formula or abbreviation beside it, which also says what an unclear name means."""
+    for here in range(len(found) - 1):
+        one, two = found[here], found[here + 1]
+        between, after = text[one.end : two.start], text[two.end : two.end + 1]
+        bracketed = (between.strip() in ("(", "[") and after in (")", "]", ",", ";")) or between == ", "
+        if one.form == two.form or one.twin >= 0 or not (bracketed or between == " "):
+            continue
+        formula = _agree(one, two)
+        if formula:
+            found[here] = replace(one, formula=formula, twin=here + 1, bracketed=bracketed)
+            found[here + 1] = replace(two, formula=formula, twin=here, bracketed=bracketed)
+    return found
+
+
+def _agree(one: Mention, two: Mention) -> str:
+    """Return the formula that two neighbours share, or ""."""
+    named, written = (one, two) if two.form == "formula" else (two, one)
+    if named.formula and written.formula:
+        return written.formula if same(named.formula, written.formula) else ""
+    composition = parse(written.formula)
+    fits = composition and nomenclature.symbols_named(named.text) <= composition.elements.keys()
+    return written.formula if fits and written.form == "formula" else ""
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Return where names stand that other finders must not cut into: DMF, P123, N,N-dimethylformamide.
+
+    >>> [text[a:b] for text in ["5 mL N,N-dimethylformamide, 2,3-butanediol, PVP"] for a, b in spans(text)]
+    ['N,N-dimethylformamide', '2,3-butanediol', 'PVP']
+    """
+    found = {(mention.start, mention.end) for mention in mentions(text) if mention.form != "formula"}
+    found |= {match.span() for match in _LOCANT.finditer(text)}
+    found |= {match.span() for match in _ABBREVIATION.finditer(text) if match.group() in _PROTECTED}
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def propose(text: str, to: str, *, seed: int, sample_id: str, target: str = "") -> list[Edit]:
+    """Return an edit for every compound that can be written as `to`: "formula", "name" or "iupac".
+
+    Nothing is drawn: seed, sample_id and target are taken so that all kinds are called alike.
+
+    >>> [(edit.old, edit.new) for edit in propose("Add CuSO4·5H2O to water.", "iupac", seed=0, sample_id="a")]
+    [('CuSO4·5H2O', 'copper(II) sulfate pentahydrate'), ('water', 'oxidane')]
+    """
+    found = mentions(text)
+    edits = []
+    for mention in found:
+        known = compound(mention.formula) if mention.formula else None
+        new = _rewritten(text, mention, found, known, to) if known else ""
+        if known and new and new != mention.text:
+            why = f"{new} is the same compound as {mention.text}: composition, water and oxidation state are kept"
+            edits.append(Edit(mention.start, mention.end, mention.text, new, f"to_{to}", known.formula, why))
+    return edits
+
+
+def _rewritten(text: str, mention: Mention, found: tuple[Mention, ...], known: Compound, to: str) -> str:
+    """Return the other form of a mention, or "" where it stays."""
+    twin = found[mention.twin] if mention.twin >= 0 else None
+    if mention.form == "element" or (twin and mention.form == "abbreviation"):
+        return ""
+    wanted = {"formula": known.formula, "name": known.name, "iupac": known.iupac}[to]
+    if twin and twin.form == "formula" or (twin and mention.form == "formula" and twin.form == "name"):
+        return _in_pair(text, mention, twin, wanted, to)
+    if to == "formula":
+        return "" if mention.form == "formula" or _isomers(wanted) else wanted
+    if mention.form == "formula":
+        return "" if _part_of_mixture(text, mention) else _cased(text, mention, wanted)
+    if mention.form == "name" and not _renames(mention.text, known, to):
+        return ""
+    return _cased(text, mention, wanted)
+
+
+def _in_pair(text: str, mention: Mention, twin: Mention, wanted: str, to: str) -> str:
+    """Rewrite "zinc oxide (ZnO)": the form asked for comes first, and nothing is said twice."""
+    leads = mention.start < twin.start
+    formula_leads = (mention.form == "formula") == leads
+    if formula_leads == (to == "formula"):
+        unnamed = mention.form == "name" and to != "formula" and _renames(mention.text, compound(mention.formula), to)
+        return _cased(text, mention, wanted) if unnamed else ""
+    if not mention.bracketed:
+        return ""
+    return twin.text if mention.form == "name" or to == "formula" else _cased(text, mention, twin.text)
+
+
+def _renames(name: str, known: Compound | None, to: str) -> bool:
+    """Say whether a name is not yet of the kind asked for; a synonym in use is a common name already."""
+    if known is None or name.lower() == (known.iupac if to == "iupac" else known.name).lower():
+        return False
+    return to == "iupac" or name.lower() == known.iupac.lower()
+
+
+def _isomers(formula: str) -> bool:
+    """Say whether a molecular formula, such as C4H8O, would leave open which isomer is meant."""
+    return bool(re.fullmatch(r"C\d+H\d+(?:[A-Z][a-z]?\d*)*", formula)) and not re.search("H.*H", formula)
+
+
+def _part_of_mixture(text: str, mention: Mention) -> bool:
+    """Say whether a formula is bound to its neighbours: 2BaCO3, 5% H2/95% Ar."""
+    before, after = text[max(0, mention.start - 1) : mention.start], text[mention.end : mention.end + 1]
+    return "/" in (before, after) or before.isdigit()
+
+
+def _cased(text: str, mention: Mention, name: str) -> str:
+    opens = (
+        mention.text[:1].isupper()
+        if mention.form == "name"
+        else bool(_SENTENCE.search(text, max(0, mention.start - 12), mention.start))
+        and not _LISTED.search(text, max(0, mention.start - 8), mention.start)
+    )
+    first = re.search(r"(?<![A-Za-z])[a-z](?=[a-z])", name)
+    if not opens or first is None:
+        return name
+    return name[: first.start()] + name[first.start() :].capitalize()[:1] + name[first.start() + 1 :]
+
+
+def declined(text: str) -> tuple[str, ...]:
+    """Return the compounds that are seen but cannot be renamed, for the count of what was left alone."""
+    return tuple(m.text for m in mentions(text) if m.form != "element" and not (m.formula and compound(m.formula)))

@@ -37,7 +37,9 @@ class Reply:
         return f"HTTP/1.1 {self.status} Whatever\r\n{head}\r\n".encode() + data
 
 
-def completion(text: str | None, *, finish_reason: str = "stop", model: str = "judge-1", **message: Any) -> dict[str, Any]:
+def completion(
+    text: str | None, *, finish_reason: str = "stop", model: str = "judge-1", **message: Any
+) -> dict[str, Any]:
     """The body of an ordinary answer."""
     return {
         "id": "r1",

@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS replies (
     attempts INTEGER NOT NULL, started REAL NOT NULL, seconds REAL NOT NULL, error TEXT, text TEXT NOT NULL,
     reasoning TEXT, refusal TEXT, raw TEXT) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS answered ON replies (key) WHERE state = 1;
-CREATE INDEX IF NOT EXISTS unusable ON replies (key) WHERE state = 0;
+CREATE INDEX IF NOT EXISTS unanswered ON replies (key) WHERE state <= 0;
 CREATE TABLE IF NOT EXISTS written (key BLOB PRIMARY KEY, model TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 ADVICE = {
@@ -107,7 +107,7 @@ PUT = f"""INSERT INTO replies ({COLUMNS}) SELECT ?1,
     {", ".join(f"?{n}" for n in range(3, len(Reply._fields) + 1))}"""
 ADD = f"""INSERT INTO replies ({COLUMNS}) SELECT {", ".join(f"?{n}" for n in range(1, len(Reply._fields) + 1))}
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 1)
-    AND NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 0 AND text IS ?14 AND raw IS ?17)"""
+    AND NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state <= 0 AND state = ?2 AND text = ?14 AND raw IS ?17)"""
 ANSWER = ", ".join(Answer._fields).replace("usable", "state = 1")
 
 
@@ -211,7 +211,7 @@ class Store:
 
     def accept(self, keys: Iterable[bytes]) -> None:
         """Make the last reply of each key its answer, because a verdict could now be read from it."""
-        latest = "SELECT max(id) FROM replies WHERE key = ? AND state = 0"
+        latest = "SELECT max(id) FROM replies WHERE key = ? AND state <= 0 AND state = 0"
         with self._transaction():
             self._db.executemany(f"UPDATE OR IGNORE replies SET state = 1 WHERE id = ({latest})", ((k,) for k in keys))
 
@@ -247,16 +247,17 @@ class Store:
 
     def _select(self, columns: str, state: int, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         # One scan is as fast as a look-up of an eighth of the rows; below that the keys are looked up in bunches.
-        index = f"INDEXED BY {'answered' if state == ANSWERED else 'unusable'}"
+        # SQLite uses an index of some rows only for a query that says which they are.
+        index, where = ("answered", "state = 1") if state == ANSWERED else ("unanswered", "state <= 0 AND state = 0")
         ((rows,),) = self.query("SELECT ifnull(max(id), 0) FROM replies")
         if len(keys) * 8 > rows:
-            source = "NOT INDEXED" if state == ANSWERED and columns != "key" else index
-            yield from self.query(f"SELECT {columns} FROM replies {source} WHERE state = {state}")
+            source = "NOT INDEXED" if state == ANSWERED and columns != "key" else f"INDEXED BY {index}"
+            yield from self.query(f"SELECT {columns} FROM replies {source} WHERE {where}")
             return
         for start in range(0, len(keys), KEYS_PER_SELECT):
             bunch = keys[start : start + KEYS_PER_SELECT]
-            among = f"state = {state} AND key IN ({', '.join('?' * len(bunch))})"
-            yield from self.query(f"SELECT {columns} FROM replies {index} WHERE {among} ORDER BY id", bunch)
+            among = f"{where} AND key IN ({', '.join('?' * len(bunch))})"
+            yield from self.query(f"SELECT {columns} FROM replies INDEXED BY {index} WHERE {among} ORDER BY id", bunch)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from helpers.judges.accounts import Budget, Outcome, Stopped, Tally
 from helpers.judges.flow import Clock, ask, has_text
-from helpers.judges.models import Model, ModelError, keys, load
+from helpers.judges.models import Model, ModelError, keys, load, response_format
 
 __all__ = [
-    "Budget", "Clock", "Model", "ModelError", "Outcome", "Stopped", "Tally", "ask", "has_text", "keys", "load",
+    "Budget", "Clock", "Model", "ModelError", "Outcome", "Stopped", "Tally",
+    "ask", "has_text", "keys", "load", "response_format",
 ]  # fmt: skip

@@ -17,14 +17,15 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from helpers.answers import Request
+from helpers.answers import FAILED, Reply, Request
 from helpers.judges.models import Model
 
-__all__ = ["Exchange", "Http", "Post", "body", "broken", "headers", "post", "read", "scrubbed", "session"]
+__all__ = ["Exchange", "Http", "Post", "as_reply", "body", "broken", "headers", "post", "read", "scrubbed", "session"]
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
 TOO_LONG = re.compile(
-    r"maximum context length|context length|context window|available context size|max_tokens must be at least 1",
+    r"context length|context window|context size|(prompt|input) is too long|input token count"
+    r"|max_\w*tokens\W{1,3}must be at least 1",
     re.IGNORECASE,
 )
 LONGEST_MESSAGE = 500
@@ -59,6 +60,7 @@ class Exchange(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+COPIED = tuple(name for name in Exchange._fields if name in Reply._fields)
 Post = Callable[[str, Mapping[str, str], bytes, float], Awaitable[Http]]
 
 
@@ -147,6 +149,23 @@ def read(http: Http, *, now: float, logprobs: bool = False) -> Exchange:
     if http.status == 200 and choice is not None and not _inner_error(choice):
         return _answer(payload, choice, raw, logprobs)
     return _failure(http, payload, choice, raw, now)
+
+
+def as_reply(
+    model: Model, key: bytes, exchange: Exchange, attempts: int = 1, started: float = 0.0, seconds: float = 0.0
+) -> Reply:
+    """Return an exchange as what the store keeps, as a failure until somebody finds an answer in it."""
+    return Reply(
+        key,
+        FAILED,
+        model.name,
+        cost=model.cost(exchange.prompt_tokens, exchange.completion_tokens),
+        attempts=attempts,
+        started=started,
+        seconds=seconds,
+        requested_model=model.model,
+        **{name: getattr(exchange, name) for name in COPIED},
+    )
 
 
 def _first_choice(payload: Any) -> dict[str, Any] | None:

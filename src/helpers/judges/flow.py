@@ -29,7 +29,8 @@ __all__ = ["Clock", "ask", "equal_repeats", "has_text", "prompt_tokens"]
 UNREADABLE_REPLIES = 2  # in one run: an equal question tends to get an equal answer
 COMMIT_SECONDS = 0.002
 HEARTBEAT_SECONDS = 1.0
-RULES_A_CHUNK = 1000
+RULES_A_CHUNK = 1_000
+REPLIES_A_LOOK = 10_000
 CHARACTERS_PER_TOKEN = 4
 UNSET_COMPLETION_TOKENS = 1024  # reserved in the budget where a request sets no max_tokens
 RETRIED = frozenset({"rate_limited", "server_error", "timeout", "unreachable", "broken", "malformed"})
@@ -118,7 +119,7 @@ def _check(requests: Sequence[Request], models: Mapping[str, Model], budget: Bud
             raise ModelError(f"there is no model {name!r} among those given: {', '.join(models)}")
     used = [models[name] for name in names]
     if budget.money:
-        unpriced = [model.name for model in used if model.price_prompt is None]
+        unpriced = [model.name for model in used if model.cost(0, 0) is None]
         if unpriced:
             raise ModelError(f"a budget in money needs the prices of {unpriced[0]!r}: add them (0 for your own server)")
         currencies = {model.currency for model in used if model.price_prompt or model.price_completion}
@@ -177,15 +178,21 @@ class _Flow:
     def plan(self, requests: Sequence[Request], models: Mapping[str, Model], concurrency: int) -> None:
         """Put what the store has no answer to into the lanes, one for each model."""
         digests = keys(requests, models)
-        store = self.ledger.store
-        answered, asked = store.known(digests)
-        readable = [reply.key for reply in store.get_many(list(asked)) if reply and self.usable(reply)]
-        store.accept(readable)  # a better parser, or a batch file, brought them
-        answered.update(readable)
+        answered, asked = self.ledger.store.known(digests)
+        answered |= self._reread(list(asked))
         for key, request in dict(zip(digests, requests, strict=True)).items():
             lane = self.lanes.get(request.model) or self._open(models[request.model], concurrency)
             lane.place(Row(key, request, asked.get(key, 0)), answered=key in answered)
         self._show(stored=len(requests) - sum(len(lane.todo) for lane in self.lanes.values()))
+
+    def _reread(self, asked: list[bytes]) -> set[bytes]:
+        """Find the replies that a better parser, or a batch file, has made answers."""
+        store, found = self.ledger.store, set[bytes]()
+        for start in range(0, len(asked), REPLIES_A_LOOK):
+            replies = store.get_many(asked[start : start + REPLIES_A_LOOK])
+            found |= {reply.key for reply in replies if reply and self.usable(reply)}
+        store.accept(found)
+        return found
 
     def _open(self, model: Model, concurrency: int) -> Lane:
         ceiling = 1 if model.kind == "local" else min(concurrency, model.max_concurrency)
@@ -271,7 +278,8 @@ class _Flow:
         while (estimate := await self._may_go(lane, row)) is not None:
             epoch, asked_with, started = lane.epoch, lane.token_field, self.clock.now()
             exchange = await self._exchange(lane, server, row, estimate)
-            reply = _reply(lane.model, row, exchange, started, self.clock.now() - started)
+            spent = self.clock.now() - started
+            reply = endpoint.as_reply(lane.model, row.key, exchange, row.attempts + 1, started, spent)
             if exchange.kind == "token_field" and lane.switches_token_field(asked_with):
                 continue
             row.attempts += 1
@@ -288,7 +296,7 @@ class _Flow:
     async def _may_go(self, lane: Lane, row: Row) -> float | None:
         """Wait for the lane and the budget; return the cost that is reserved, or None when the row cannot be asked."""
         tokens, completion = _estimate(row.request) if lane.model.tokens_per_minute or self.budget.money else (0, 0)
-        start = lane.pace(self.clock.now(), tokens + completion)
+        start = lane.pace(max(self.clock.now(), lane.cool_until, row.ready_at), tokens + completion)
         while (wait := max(start, lane.cool_until) - self.clock.now()) > 0:
             await self.clock.sleep(wait)
         estimate = lane.model.cost(tokens, completion) or 0.0
@@ -343,7 +351,7 @@ class _Flow:
         return again
 
     async def _back_off(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply, epoch: int) -> bool:
-        """Slow the lane down and wait, or give the row up; the server's own number wins in both directions."""
+        """Slow the lane down and queue the row again, or give it up; the server's own number wins in both directions."""
         lane.slowed(epoch)
         wait = row.backoff() if exchange.wait is None else exchange.wait
         pause = wait if exchange.wait is not None or exchange.kind == "rate_limited" else FIRST_BACKOFF_S
@@ -353,9 +361,9 @@ class _Flow:
             told = f"gave up after {row.attempts} of {self.max_attempts} attempts"
             told += f", the next one only in {wait:g} s (at most {self.max_wait_s:g} s in all)" if too_long else ""
             return await self._fail(lane, row, exchange._replace(message=f"{told}: {exchange.message}"), reply)
-        row.waited += wait
-        await self.clock.sleep(wait)
-        return True
+        row.waited, row.ready_at = row.waited + wait, self.clock.now() + wait
+        lane.todo.append(row)  # at the end, so that it does not keep a place in the narrower lane
+        return False
 
     async def _fail(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply) -> bool:
         """Record a failure; one that every row would meet stops the model, and the row stays to be asked."""
@@ -385,28 +393,6 @@ def _charged(model: Model, exchange: Exchange) -> float | None:
     if exchange.kind in ("answer", "empty"):
         return model.cost(exchange.prompt_tokens, exchange.completion_tokens)
     return None if exchange.kind in PERHAPS_BILLED else 0.0
-
-
-def _reply(model: Model, row: Row, exchange: Exchange, started: float, seconds: float) -> Reply:
-    return Reply(
-        row.key,
-        FAILED,
-        model.name,
-        model.model,
-        exchange.served_model,
-        exchange.finish_reason,
-        exchange.prompt_tokens,
-        exchange.completion_tokens,
-        model.cost(exchange.prompt_tokens, exchange.completion_tokens),
-        row.attempts + 1,
-        started,
-        seconds,
-        None,
-        exchange.text,
-        exchange.reasoning,
-        exchange.refusal,
-        exchange.raw,
-    )
 
 
 def _as_answer(reply: Reply) -> Answer:

@@ -28,6 +28,7 @@ class Row:
     attempts: int = 0
     replies: int = 0
     waited: float = 0.0
+    ready_at: float = 0.0
 
     @property
     def seed(self) -> int:

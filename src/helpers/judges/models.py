@@ -84,10 +84,12 @@ class Model(BaseModel):
     def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Return what so many tokens cost, or None where tokens or prices are not known.
 
-        >>> model = Model(kind="local", name="m", price_prompt=1.0, price_completion=4.0)
-        >>> model.cost(1_000_000, 500_000)
+        >>> address = {"base_url": "http://127.0.0.1:8000/v1", "model": "M"}
+        >>> Model(name="m", **address, price_prompt=1.0, price_completion=4.0).cost(1_000_000, 500_000)
         3.0
         """
+        if self.kind != "endpoint":
+            return 0.0
         if self.price_prompt is None or self.price_completion is None:
             return None
         if prompt_tokens is None or completion_tokens is None:
@@ -118,11 +120,13 @@ def response_format(scores: Sequence[str]) -> dict[str, Any]:
 
 def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes]:
     """Return the key in the answer store of each request to these models."""
-    return answers.keys(requests, {name: model.identity for name, model in models.items()})
+    requests = list(requests)
+    asked = {request.model for request in requests}
+    return answers.keys(requests, {name: model.identity for name, model in models.items() if name in asked})
 
 
-def load(path: str | Path, names: Iterable[str]) -> dict[str, Model]:
-    """Read the named models from a models file; built-in judges need no entry.
+def load(path: str | Path, names: Iterable[str] | None = None) -> dict[str, Model]:
+    """Read the named models from a models file, or all of them; built-in judges need no entry.
 
     Raises ModelError that names the file, the model and the field, or a name that neither knows.
     """
@@ -130,12 +134,13 @@ def load(path: str | Path, names: Iterable[str]) -> dict[str, Model]:
     clash = sorted(set(entries) & set(RULE_JUDGES))
     if clash:
         raise ModelError(f"{path}: {clash[0]!r} is the name of a built-in judge; give the model another name")
-    return {name: _model(name, entries, path) for name in dict.fromkeys(names)}
+    wanted = [*entries, *RULE_JUDGES] if names is None else dict.fromkeys(names)
+    return {name: _model(name, entries, path) for name in wanted}
 
 
 def _model(name: str, entries: Mapping[str, Any], path: str | Path) -> Model:
     if name in RULE_JUDGES:
-        return Model(name=name, kind="rules", price_prompt=0.0, price_completion=0.0)
+        return Model(name=name, kind="rules")
     if name not in entries:
         known = [*entries, *RULE_JUDGES]
         near = difflib.get_close_matches(name, known, n=1)

@@ -80,8 +80,7 @@ def attrition() -> pd.DataFrame:
 
 
 def applicability() -> pd.DataFrame:
-    table = attrition()[["dataset_name", "perturbation_category"]].rename(columns={"perturbation_category": "category"})
-    return table.assign(n_recipes=40, n_applicable=range(23, 40))
+    return attrition()[["dataset_name", "perturbation_category"]].assign(total=40, n=range(23, 40))
 
 
 def rated() -> pd.DataFrame:
@@ -91,8 +90,9 @@ def rated() -> pd.DataFrame:
 
 def by_principle() -> pd.DataFrame:
     names = ["helpfulness", "truthfulness", "honesty", "verbalized_calibration"]
-    rows = pd.DataFrame(itertools.product(names, names), columns=["chosen_principle", "rejected_principle"])
-    return rows.assign(sample_id="s", score_delta=1.5)
+    rows = itertools.product(names, names)
+    table = pd.DataFrame(rows, columns=["chosen_principle", "rejected_principle"])
+    return table.assign(estimate=1.5, low=0.5, high=2.5, n=12)
 
 
 def calibrated() -> pd.DataFrame:
@@ -119,10 +119,10 @@ FIGURES: dict[str, Callable[[], Artist]] = {
     "deltas_by_type": lambda: figures.plot_deltas_by_type(
         pairs(), metrics.delta_summary(pairs(), ["perturbation_category", "perturbation_type"], **SEED)
     ),
-    "pairs_per_condition": lambda: figures.plot_pairs_per_condition(attrition()),
+    "pairs_per_condition": lambda: figures.plot_pairs_per_condition(attrition().assign(n=3)),
     "flow": lambda: figures.plot_flow(attrition()),
     "chosen": lambda: figures.plot_chosen(metrics.chosen_counts(pairs(), **SEED), JUDGES),
-    "delta_by_principle": lambda: figures.plot_delta_by_principle(metrics.delta_by_principle(by_principle(), **SEED)),
+    "delta_by_principle": lambda: figures.plot_delta_by_principle(by_principle()),
 }
 
 
@@ -270,7 +270,7 @@ def test_the_names_of_judges_that_are_alike_do_not_cover_each_other() -> None:
 
 
 def test_bars_are_the_counts_in_the_methods_order() -> None:
-    ax = figures.plot_pairs_per_condition(attrition().iloc[::-1])
+    ax = figures.plot_pairs_per_condition(attrition().assign(n=3).iloc[::-1])
     assert [bar.get_width() for bar in ax.patches] == [3] * 17
     assert [tick.get_text() for tick in ax.get_yticklabels()][:6] == [
         "all errors 1 %",

@@ -214,9 +214,10 @@ def test_alpha_equals_the_krippendorff_package() -> None:
 
 
 def test_alpha_of_a_small_example_by_hand() -> None:
-    rows = [("u1", "s1", 1.0), ("u1", "s1", 2.0), ("u2", "s2", 4.0), ("u2", "s2", 4.0), ("u3", "s3", 5.0)]
+    rows = [("u1", "s1", "a", 1.0), ("u1", "s1", "b", 2.0), ("u2", "s2", "a", 4.0), ("u2", "s2", "b", 4.0)]
+    rows += [("u3", "s3", "a", 5.0)]
     found = metrics.krippendorff_alpha(
-        pd.DataFrame(rows, columns=["item_id", "sample_id", "overall_score"]), seed=1, n_boot=9
+        pd.DataFrame(rows, columns=["item_id", "sample_id", "judge", "overall_score"]), seed=1, n_boot=9
     )
     # The score alone is left out. Observed: (1² + 1²) / 4 = 0.5; expected: 2 (4 · 37 − 11²) / (4 · 3) = 4.5.
     assert found.estimate == pytest.approx(1 - 0.5 / 4.5)
@@ -225,7 +226,8 @@ def test_alpha_of_a_small_example_by_hand() -> None:
 
 @pytest.mark.parametrize("scores", [[], [3.0, 3.0]])
 def test_alpha_without_differences_is_null(scores: list[float]) -> None:
-    rows = pd.DataFrame({"item_id": ["u"] * len(scores), "sample_id": "s", "overall_score": scores})
+    rows = pd.DataFrame({"item_id": ["u"] * len(scores), "sample_id": "s", "judge": list("ab")[: len(scores)]})
+    rows = rows.assign(overall_score=np.array(scores, dtype=float))
     assert np.isnan(metrics.krippendorff_alpha(rows, seed=1, n_boot=9).estimate)
 
 
@@ -275,16 +277,31 @@ def test_delta_summary_equals_pandas() -> None:
     assert table.loc["represent", ["median_low", "median_high"]].tolist() == [1.5, 3.0]
 
 
-def test_delta_by_principle_leaves_out_pairs_without_principles() -> None:
-    principles = [("honesty", "helpfulness"), ("honesty", "helpfulness"), ("honesty", "honesty"), (None, None)]
-    pairs = PAIRS.assign(
-        **dict(zip(["chosen_principle", "rejected_principle"], zip(*principles, strict=True), strict=True))
-    )
-    table = metrics.delta_by_principle(pairs, seed=1, n_boot=9)
+def test_delta_by_principle_finds_the_principles_of_both_sides() -> None:
+    drawn = pd.DataFrame({"sample_id": "s1", "model": list("abc"), "principle": ["honesty", "helpfulness", "honesty"]})
+    table = metrics.delta_by_principle(PAIRS, drawn, seed=1, n_boot=9)
     assert table[["chosen_principle", "rejected_principle", "estimate", "n"]].values.tolist() == [
-        ["honesty", "helpfulness", 0.75, 2],
-        ["honesty", "honesty", 3.0, 1],
+        ["honesty", "helpfulness", 0.5, 1],
+        ["honesty", "honesty", 1.0, 1],
     ]
+
+
+def test_applicability_keeps_a_condition_that_never_applies() -> None:
+    items = pd.DataFrame(
+        {"sample_id": ["1", "2", "1"], "dataset_name": ["original", "original", "action_antonym_100pct"]}
+    )
+    table = metrics.applicability(items.assign(rate_actual=0.2), ["llm_to_name_100pct", "action_antonym_100pct"], 2)
+    assert table[["perturbation_category", "n", "total", "estimate"]].values.tolist() == [
+        ["represent", 0, 2, 0.0],
+        ["error", 1, 2, 0.5],
+    ]
+
+
+def test_a_repeat_is_no_further_judge() -> None:
+    scores = half_steps()
+    twice = pd.concat([scores, scores])
+    assert metrics.krippendorff_alpha(twice, seed=1, n_boot=9) == metrics.krippendorff_alpha(scores, seed=1, n_boot=9)
+    pd.testing.assert_frame_equal(*(metrics.agreement(rows, seed=1, n_boot=9) for rows in (twice, scores)))
 
 
 def test_reward_accuracy_counts_ties_as_misses_and_absent_scores_as_missing() -> None:

@@ -60,6 +60,11 @@ def test_compact_writes_intervals_and_keeps_the_other_columns() -> None:
     assert tables.compact(frame, ".1f").values.tolist() == [["a", "1.0 [0.5, 2.0]", 3], ["b", "–", 3]]
 
 
+def test_flat_names_numbers_by_their_keys_and_keeps_what_is_missing_as_null() -> None:
+    frame = pd.DataFrame({"judge": ["a", "b"], "metric": "validity", "estimate": [0.5, np.nan]})
+    assert tables.flat(frame, ["judge", "metric"], "estimate") == {"a_validity": 0.5, "b_validity": None}
+
+
 def test_latex_escapes_cells_and_headers() -> None:
     made = tables.to_latex(FRAME[["judge", "share"]].rename(columns={"share": "share_%"}))
     assert r"share\_\%" in made

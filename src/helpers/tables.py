@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-__all__ = ["Table", "compact", "numbers_tex", "show", "to_latex"]
+__all__ = ["Table", "compact", "flat", "numbers_tex", "show", "to_latex"]
 
 LONGEST = 240
 CELL = "padding:.25em .8em;border:0;border-bottom:1px solid rgba(128,128,128,.35);vertical-align:top"
@@ -80,6 +80,16 @@ def compact(frame: pd.DataFrame, spec: str = ".2f") -> pd.DataFrame:
         "–" if math.isnan(value) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]" for value, low, high in numbers
     ]
     return frame.assign(estimate=texts).drop(columns=["low", "high"])
+
+
+def flat(frame: pd.DataFrame, keys: Sequence[str], value: str) -> dict[str, float | None]:
+    """Name every value of a column by its row's keys, for the numbers of a run; a missing one is null.
+
+    >>> flat(pd.DataFrame({"judge": ["a"], "metric": ["validity"], "estimate": [0.5]}), ["judge", "metric"], "estimate")
+    {'a_validity': 0.5}
+    """
+    rows = zip(frame[list(keys)].astype(str).agg("_".join, axis=1), frame[value], strict=True)
+    return {name: None if _missing(number) else float(number) for name, number in rows}
 
 
 def to_latex(frame: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.pyplot import get_cmap
 
 from helpers.figures.marks import curve, grid, intervals, legend, percent, stacked, with_texts
-from helpers.figures.style import FIXED, INK, Look, blank, canvas, current, label, looks
+from helpers.figures.style import FIXED, INK, Look, blank, canvas, current, in_order, label, looks
 
 __all__ = [
     "plot_agreement",
@@ -54,7 +54,8 @@ def plot_statuses(table: pd.DataFrame, by: str = "judge", ax: Axes | None = None
     """Draw what became of the verdicts, by judge or condition; `table` comes from `metrics.attrition(rows, [by])`."""
     found = [status for status in VERDICTS if table.loc[table["status"] == status, "n"].sum()]
     ax = canvas("Where do verdicts go missing?", ax, rows=1.4 * table[by].nunique() + 6)
-    stacked(ax, table.rename(columns={"status": "part"}), by, found, FIXED)
+    rows = table.rename(columns={"status": "part"}).set_index(by).loc[in_order(table[by])].reset_index()
+    stacked(ax, rows, by, found, FIXED)
     ax.set_xlabel("share of verdicts")
     legend(ax)
     return ax

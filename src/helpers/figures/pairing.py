@@ -74,12 +74,12 @@ def plot_deltas_by_type(pairs: pd.DataFrame, summary: pd.DataFrame, fig: Figure 
     return fig
 
 
-def plot_pairs_per_condition(attrition: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how many pairs each condition gives; `attrition` comes from `pairing.attrition`."""
-    rows = attrition.set_index("dataset_name").reindex(in_order(attrition["dataset_name"]))
+def plot_pairs_per_condition(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how many pairs each condition gives; `table` holds dataset_name, perturbation_category and n."""
+    rows = table.set_index("dataset_name").reindex(in_order(table["dataset_name"]))
     ax = canvas("How many pairs does each condition give?", ax, rows=1.15 * len(rows) + 5)
-    texts = [f"{n:,}" for n in rows["pairs"]]
-    counts(ax, list(rows.index), rows["pairs"], texts, list(rows["perturbation_category"]))
+    texts = [f"{n:,}" for n in rows["n"]]
+    counts(ax, list(rows.index), rows["n"], texts, list(rows["perturbation_category"]))
     ax.set_xlabel("pairs")
     legend(ax)
     return ax

@@ -49,10 +49,10 @@ def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def plot_applicability(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw in how many recipes each condition found something to edit; `table` comes from `items.applicability`."""
+    """Draw in how many recipes each condition found something to edit; `table` comes from `metrics.applicability`."""
     ax = canvas("In how many recipes does a condition find something to edit?", ax, rows=1.15 * len(table) + 5)
-    texts = [f"{row.n_applicable} of {row.n_recipes}" for row in table.itertuples()]
-    counts(ax, list(table["dataset_name"]), table["n_applicable"], texts, list(table["category"]))
+    texts = [f"{row.n:,} of {row.total:,}" for row in table.itertuples()]
+    counts(ax, list(table["dataset_name"]), table["n"], texts, list(table["perturbation_category"]))
     ax.set_xlabel("recipes")
     legend(ax)
     return ax

@@ -15,6 +15,7 @@ from helpers.metrics.bias import (
     score_by_rate,
 )
 from helpers.metrics.counts import (
+    applicability,
     attrition,
     calibration,
     calibration_bins,
@@ -33,6 +34,7 @@ __all__ = [
     "METRICS",
     "Estimate",
     "agreement",
+    "applicability",
     "attrition",
     "calibration",
     "calibration_bins",

@@ -24,17 +24,17 @@ def krippendorff_alpha(judgements: pd.DataFrame, *, seed: int, n_boot: int = 100
     """Return Krippendorff's alpha of the judges' scores for the interval metric, over items with two scores or more.
 
     alpha = 1 − observed / expected disagreement, with squared differences (Krippendorff, Content Analysis, ch. 12).
-    It is null where all scores are equal. `judgements` holds item_id, sample_id and overall_score; n counts the scores
-    used, n_missing those absent or alone.
+    It is null where all scores are equal. `judgements` holds item_id, sample_id, judge and overall_score; of repeats
+    the median counts. n counts the scores used, n_missing those absent or alone.
 
-    >>> rows = {"item_id": ["a", "a", "b", "b"], "sample_id": ["1", "1", "2", "2"], "overall_score": [1.0, 1, 4, 4]}
-    >>> krippendorff_alpha(pd.DataFrame(rows), seed=42, n_boot=20).estimate
+    >>> rows = {"item_id": ["a", "a", "b", "b"], "judge": list("xyxy"), "overall_score": [1.0, 1, 4, 4]}
+    >>> krippendorff_alpha(pd.DataFrame(rows).assign(sample_id="1"), seed=42, n_boot=20).estimate
     1.0
     """
-    need(judgements, ["item_id", "sample_id", "overall_score"], "judgements")
-    scored = judgements.dropna(subset="overall_score")
+    medians = _medians(judgements)
+    scored = medians.dropna().reset_index()
     scored = scored[scored.groupby("item_id")["item_id"].transform("size") > 1]
-    missing = len(judgements) - len(scored)
+    missing = len(medians) - len(scored)
     if scored.empty:
         return Estimate(np.nan, np.nan, np.nan, 0, missing)
     squared = scored.assign(square=scored["overall_score"] ** 2)
@@ -53,16 +53,15 @@ def agreement(judgements: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.
 
     spearman and kendall (tau-b) are rank correlations with ties; quadratic_kappa is Cohen's kappa with squared
     weights; within_half is the share of items whose scores differ by at most 0.5. `judgements` holds item_id,
-    sample_id, judge and overall_score, one score an item and judge (repeats: pass their medians). Returns judge_a,
-    judge_b, measure, estimate, low, high, n, n_missing.
+    sample_id, judge and overall_score; of repeats the median counts. Returns judge_a, judge_b, measure, estimate, low,
+    high, n, n_missing.
 
     >>> rows = [("a", "1", j, 2.0) for j in "xy"] + [("b", "2", j, 4.0) for j in "xy"]
     >>> scores = pd.DataFrame(rows, columns=["item_id", "sample_id", "judge", "overall_score"])
     >>> agreement(scores, seed=42, n_boot=20)["estimate"].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    need(judgements, ["item_id", "sample_id", "judge", "overall_score"], "judgements")
-    wide = judgements.set_index(["sample_id", "item_id", "judge"])["overall_score"].unstack("judge")
+    wide = _medians(judgements).unstack("judge")
     tables = [_pair(wide[[first, second]], seed, n_boot) for first, second in combinations(wide.columns, 2)]
     columns = ["judge_a", "judge_b", "measure", "estimate", "low", "high", "n", "n_missing"]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
@@ -87,6 +86,12 @@ def cramers_v(pairs: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> Estimate
     shape = (len(judges), len(categories))
     table, draws = _tables(known["sample_id"], judge, category, shape, _cramers_v, seed, n_boot)
     return _estimate(table, draws, len(known), len(pairs) - len(known))
+
+
+def _medians(judgements: pd.DataFrame) -> pd.Series[float]:
+    keys = ["sample_id", "item_id", "judge"]
+    need(judgements, [*keys, "overall_score"], "judgements")
+    return judgements.groupby(keys, observed=True)["overall_score"].median()
 
 
 def _alpha(sums: Floats) -> Floats:

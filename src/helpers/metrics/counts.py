@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 
 from helpers.metrics.resample import LEVEL, Floats, group_means, interval, need, recipe_codes, resample
+from helpers.perturbations import CONDITIONS
 
 __all__ = [
+    "applicability",
     "attrition",
     "calibration",
     "calibration_bins",
@@ -70,6 +72,28 @@ def attrition(judgements: pd.DataFrame, by: Sequence[str] = ("judge", "dataset_n
     return shares(judgements, "status", by)
 
 
+def applicability(items: pd.DataFrame, conditions: Sequence[str], n_recipes: int) -> pd.DataFrame:
+    """Return in how many recipes each condition found something to edit, a row for each condition asked for.
+
+    `items` is the table of items. Returns dataset_name, perturbation_category, perturbation_rate, rate_actual (the
+    median share of words that went), n, total, estimate, low, high (Wilson).
+
+    >>> items = pd.DataFrame({"sample_id": ["1"], "dataset_name": "action_antonym_100pct", "rate_actual": 0.25})
+    >>> applicability(items, ["action_antonym_100pct", "llm_to_name_100pct"], 2)[["n", "total"]].values.tolist()
+    [[1, 2], [0, 2]]
+    """
+    need(items, ["sample_id", "dataset_name", "rate_actual"], "items")
+    groups = items.groupby("dataset_name")
+    table = pd.DataFrame({"dataset_name": list(conditions)})
+    table["perturbation_category"] = [CONDITIONS[name].category for name in conditions]
+    table["perturbation_rate"] = [CONDITIONS[name].rate for name in conditions]
+    table["rate_actual"] = table["dataset_name"].map(groups["rate_actual"].median())
+    table["n"] = table["dataset_name"].map(groups["sample_id"].nunique()).fillna(0).astype("int64")
+    table["total"] = n_recipes
+    low, high = wilson(table["n"], table["total"])
+    return table.assign(estimate=table["n"] / table["total"].where(table["total"] > 0), low=low, high=high)
+
+
 def overall_outside_aspects(judgements: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:
     """Return, by judge, the share of verdicts whose overall score lies outside the range of its own aspect scores.
 
@@ -121,19 +145,28 @@ def delta_summary(
     return pd.DataFrame(rows, columns=[*by, *ends, "n", "n_recipes"])
 
 
-def delta_by_principle(pairs: pd.DataFrame, *, seed: int, n_boot: int = 1000) -> pd.DataFrame:
+def delta_by_principle(
+    pairs: pd.DataFrame, completions: pd.DataFrame, *, seed: int, n_boot: int = 1000
+) -> pd.DataFrame:
     """Return the mean score delta by the principles behind the chosen and the rejected response.
 
     The principle is drawn for every completion, so most pairs set two principles against each other; this table shows
-    how much of a preference is the principle's.
+    how much of a preference is the principle's. `completions` holds sample_id, model and principle.
 
-    >>> pairs = {"sample_id": ["1"], "chosen_principle": "honesty", "rejected_principle": "helpfulness"}
-    >>> delta_by_principle(pd.DataFrame(pairs).assign(score_delta=2.0), seed=42, n_boot=9)["estimate"].tolist()
-    [2.0]
+    >>> drawn = pd.DataFrame({"sample_id": "1", "model": ["x", "y"], "principle": ["honesty", "helpfulness"]})
+    >>> pairs = {"sample_id": ["1"], "chosen_model": "x", "rejected_model": "y", "score_delta": 2.0}
+    >>> delta_by_principle(pd.DataFrame(pairs), drawn, seed=42, n_boot=9)["rejected_principle"].tolist()
+    ['helpfulness']
     """
-    by = ["chosen_principle", "rejected_principle"]
-    known = pairs.dropna(subset=by)
-    return group_means(known, "score_delta", by, seed=seed, n_boot=n_boot).with_intervals()
+    need(completions, ["sample_id", "model", "principle"], "completions")
+    rows, sides = pairs[["sample_id", "chosen_model", "rejected_model", "score_delta"]], ("chosen", "rejected")
+    for side in sides:
+        drawn = completions[["sample_id", "model", "principle"]].set_axis(
+            ["sample_id", f"{side}_model", f"{side}_principle"], axis=1
+        )
+        rows = rows.merge(drawn, on=["sample_id", f"{side}_model"], how="inner", validate="m:1")
+    by = [f"{side}_principle" for side in sides]
+    return group_means(rows, "score_delta", by, seed=seed, n_boot=n_boot).with_intervals()
 
 
 def stated_confidence(response: str) -> float:

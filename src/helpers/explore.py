@@ -1,0 +1,316 @@
+"""Look at what a run made: recipes with their edits marked, pairs side by side, judgements by status.
+
+Pure functions make HTML from tags and inline styles that JupyterLab's sanitiser keeps, and every word of a text is
+escaped: what a model wrote is shown and never run. The widgets need a kernel; `show_pairs` and `show_judgements` are
+their twins for an executed notebook.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from helpers import keyed
+
+if TYPE_CHECKING:
+    from helpers.runs import Run
+
+__all__ = [
+    "Browser",
+    "Html",
+    "edits_html",
+    "judgement_browser",
+    "judgement_html",
+    "pair_browser",
+    "pair_html",
+    "show_judgements",
+    "show_pairs",
+]
+
+MOST_WORDS = 1_500
+HALF_STEPS = [step / 2 for step in range(2, 11)]
+BOX = "white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid rgba(128,128,128,.5);padding:.2em .8em"
+GONE = "background:rgba(228,37,54,.18);text-decoration:line-through"
+CAME = "background:rgba(60,160,90,.25);text-decoration:underline"
+OURS = "background:rgba(248,156,32,.3);border-bottom:2px solid rgba(248,156,32,.9);color:inherit"
+CELL = "border:1px solid rgba(128,128,128,.4);padding:.1em .6em;text-align:center"
+
+
+class Html(str):
+    """HTML that this module made, shown as such at the end of a cell; as plain text where HTML is not."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the text without its tags."""
+        return html.unescape(re.sub(r"<[^>]*>", " ", self.replace("</div>", "\n"))).strip()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def edits_html(text: str, changes: Iterable[Mapping[str, Any]]) -> Html:
+    """Return a text with each edit's old words struck out, the new ones underlined, and a list of the reasons.
+
+    >>> edit = {"start": 0, "end": 4, "old": "Heat", "new": "Cool", "kind": "action_antonym", "why": "<opposite>"}
+    >>> "Cool</ins> it" in edits_html("Heat it", [edit]), "&lt;opposite&gt;" in edits_html("Heat it", [edit])
+    (True, True)
+    """
+    made, place, reasons = [], 0, []
+    for change in sorted(changes, key=lambda change: int(change["start"])):
+        old, new, why = (_escape(change[name]) for name in ("old", "new", "why"))
+        made += [
+            _escape(text[place : change["start"]]),
+            f'<del style="{GONE}">{old}</del><ins style="{CAME}" title="{why}">{new}</ins>',
+        ]
+        reasons.append(f"<li>{old} → {new}: {why or _escape(change['kind'])}</li>")
+        place = change["end"]
+    listed = f"<details><summary>{len(reasons)} edits</summary><ol>{''.join(reasons)}</ol></details>" if reasons else ""
+    return Html(f'<div style="{BOX}">{"".join(made)}{_escape(text[place:])}</div>{listed}')
+
+
+def pair_html(pair: Mapping[str, Any]) -> Html:
+    """Return a pair as HTML: its facts, the scores on one scale, both sides with their differences, what was judged.
+
+    `pair` is a row of the table of pairs; `original` and `changes` (the recipe and its edits) are shown where given.
+
+    >>> "<script" in pair_html({"prompt": "p", "chosen": "<script>", "rejected": "r", "score_chosen": 4.0})
+    False
+    """
+    names = ("sample_id", "dataset_name", "perturbation_category", "perturbation_rate", "score_delta", "anchor_score")
+    chosen, rejected = _marked(str(pair["chosen"]), str(pair["rejected"]))
+    sides = [
+        f"<div><b>{side}</b>: {_escape(pair.get(f'{side}_model'))}, score {_escape(pair.get(f'score_{side}'))}"
+        f'<div style="{BOX}">{text}</div></div>'
+        for side, text in (("chosen", chosen), ("rejected", rejected))
+    ]
+    grid = f'<div style="display:grid;grid-template-columns:1fr 1fr;gap:1em">{"".join(sides)}</div>'
+    recipe = ""
+    if isinstance(pair.get("original"), str):
+        edited = edits_html(pair["original"], pair["changes"])
+        recipe = f"<details open><summary>the recipe and its edits</summary>{edited}</details>"
+    return Html(f"{_facts(pair, names)}{_scale(pair)}{grid}{recipe}{_folded('what was judged', pair['prompt'])}")
+
+
+def judgement_html(row: Mapping[str, Any]) -> Html:
+    """Return a judgement as HTML: its facts and status, every score, the judge's words, and what was judged.
+
+    >>> "&lt;b&gt;" in judgement_html({"judge": "a", "text": "<b>", "overall_score": None, "status": "unparsable"})
+    True
+    """
+    names = ("sample_id", "dataset_name", "judge", "status", "reason", "finish_reason", "served_model")
+    scores = [name for name in row if name.endswith("_score") and _known(row[name])]
+    rows = "".join(f"<tr><td>{_escape(name)}</td><td>{_escape(row[name])}</td></tr>" for name in scores)
+    words = f'<div style="{BOX}">{_escape(row.get("text") or "no text")}</div>'
+    judged = "".join(_folded(name, row[name]) for name in ("prompt", "response", "reasoning") if _known(row.get(name)))
+    return Html(f"{_facts(row, names)}<table>{rows}</table>{words}{judged}")
+
+
+def show_pairs(run: Run, n: int = 3, *, seed: int) -> Html:
+    """Show n pairs of a run, drawn by the seed, one below the other: complete without a kernel."""
+    pairs, render = _pairs(run)
+    return _stack(_drawn(pairs, ["pair_key"], n, seed), render, f"{len(pairs):,} pairs")
+
+
+def show_judgements(run: Run, n: int = 3, *, seed: int, status: str = "") -> Html:
+    """Show n judgements of a run, drawn by the seed, with one status or any: complete without a kernel."""
+    rows = _judgements(run)
+    rows = rows[rows["status"] == status] if status else rows
+    drawn = _drawn(rows, ["item_id", "judge", "repeat"], n, seed)
+    return _stack(drawn, judgement_html, f"{len(rows):,} {status} judgements")
+
+
+def pair_browser(run: Run) -> Browser:
+    """Page through a run's pairs: filters, keys, marks.
+
+    The arrow keys left and right turn the pages once the slider's handle has the focus (a click on it, or Tab).
+    """
+    pairs, render = _pairs(run)
+    filters = ["track", "dataset_name", "perturbation_category", "chosen_model", "rejected_model"]
+    return Browser(pairs, filters, "score_delta", render, run.path / "marked_pairs.csv")
+
+
+def judgement_browser(run: Run) -> Browser:
+    """Page through a run's judgements by status, judge and condition; those without a score come first."""
+    rows = _judgements(run).sort_values("overall_score", na_position="first", kind="stable").reset_index(drop=True)
+    filters = ["track", "status", "judge", "dataset_name"]
+    return Browser(rows, filters, "overall_score", judgement_html, run.path / "marked_judgements.csv")
+
+
+class Browser:
+    """Widgets over a table: a filter for each column, a range, a page, marks, and their export.
+
+    `selected` is what the filters leave, `marked` the rows that were marked. Exports leave the texts out: a cell that
+    a model wrote could be a formula to a spreadsheet.
+    """
+
+    def __init__(
+        self,
+        rows: pd.DataFrame,
+        filters: Sequence[str],
+        ranged: str,
+        render: Callable[[dict[str, Any]], str],
+        export_to: Path,
+    ) -> None:
+        import ipywidgets as widgets
+
+        self.rows, self.render, self.export_to, self.ranged = rows, render, export_to, ranged
+        self.selected, self._marks = rows, dict.fromkeys(rows.index, False)
+        self.filters = {
+            name: widgets.Dropdown(
+                options=["any", *sorted(rows[name].dropna().unique())], description=name.split("_")[0]
+            )
+            for name in filters
+        }
+        low, high = (float(rows[ranged].min()), float(rows[ranged].max())) if rows[ranged].notna().any() else (0.0, 1.0)
+        self.range = widgets.FloatRangeSlider(value=(low, high), min=low, max=high, step=0.1, description=ranged)
+        self.place = widgets.IntSlider(min=1, max=max(1, len(rows)), description="row", layout={"width": "30em"})
+        self.before, self.after = widgets.Button(description="◀ previous"), widgets.Button(description="next ▶")
+        self.mark = widgets.Checkbox(description="marked", indent=False)
+        self.export = widgets.Button(description="export marked")
+        self.note, self.view = widgets.Label(), widgets.HTML()
+        for control in (*self.filters.values(), self.range):
+            control.observe(self._filter, "value")
+        self.place.observe(self._draw, "value")
+        self.mark.observe(self._mark, "value")
+        self.before.on_click(lambda _: self._turn(-1))
+        self.after.on_click(lambda _: self._turn(1))
+        self.export.on_click(lambda _: self._export())
+        line = widgets.Layout(flex_flow="row wrap")
+        self.box = widgets.VBox(
+            [
+                widgets.HBox([*self.filters.values(), self.range], layout=line),
+                widgets.HBox([self.before, self.after, self.place, self.mark, self.export], layout=line),
+                self.note,
+                self.view,
+            ]
+        )
+        self._draw()
+
+    @property
+    def marked(self) -> pd.DataFrame:
+        """Return the marked rows without their texts."""
+        texts = {"prompt", "chosen", "rejected", "text", "reasoning", "response", "changes", "reason"}
+        rows = self.rows[[self._marks[index] for index in self.rows.index]]
+        return rows[[name for name in rows if name not in texts]]
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.box._repr_mimebundle_(**options)
+
+    def _filter(self, _: object = None) -> None:
+        keep = pd.Series(True, index=self.rows.index)
+        for name, control in self.filters.items():
+            keep &= True if control.value == "any" else self.rows[name] == control.value
+        if self.range.value != (self.range.min, self.range.max):
+            keep &= self.rows[self.ranged].between(*self.range.value)
+        self.selected = self.rows[keep]
+        self.place.max = max(1, len(self.selected))
+        self.place.value = 1
+        self._draw()
+
+    def _turn(self, pages: int) -> None:
+        self.place.value = min(max(1, self.place.value + pages), self.place.max)
+
+    def _draw(self, _: object = None) -> None:
+        marks = f"{sum(self._marks.values())} marked · click the round handle, then ← and → turn the pages"
+        self.note.value = f"{self.place.value if len(self.selected) else 0} of {len(self.selected):,} · {marks}"
+        self.view.value = "nothing passes these filters"
+        if len(self.selected):
+            row = self.selected.iloc[self.place.value - 1]
+            self.mark.value = self._marks[row.name]
+            self.view.value = self.render(row.to_dict())
+
+    def _mark(self, _: object) -> None:
+        if len(self.selected) and self._marks[self.selected.index[self.place.value - 1]] != self.mark.value:
+            self._marks[self.selected.index[self.place.value - 1]] = self.mark.value
+            self._draw()
+
+    def _export(self) -> None:
+        self.marked.to_csv(self.export_to, index=False, lineterminator="\n")
+        self.note.value = f"{len(self.marked)} rows written to {self.export_to.name} in the run's folder"
+
+
+def _escape(value: object) -> str:
+    return html.escape(str(value)) if _known(value) else "–"
+
+
+def _known(value: object) -> bool:
+    return value is not None and value == value
+
+
+def _facts(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    facts = [f"{name.replace('_', ' ')} <b>{_escape(row[name])}</b>" for name in names if _known(row.get(name))]
+    return f"<div>{' · '.join(facts)}</div>"
+
+
+def _scale(pair: Mapping[str, Any]) -> str:
+    """Return the scale in half steps with C, R and A where the chosen score, the rejected one and the anchor lie."""
+    places = {"C": pair.get("score_chosen"), "R": pair.get("score_rejected"), "A": pair.get("anchor_score")}
+    nearest = {
+        sign: round(float(score) * 2) / 2 for sign, score in places.items() if _known(score) and score is not None
+    }
+    marks = [" ".join(sign for sign, place in nearest.items() if place == step) for step in HALF_STEPS]
+    signs = "".join(f'<td style="{CELL}"><b>{mark}</b></td>' for mark in marks)
+    steps = "".join(f'<th scope="col" style="{CELL}">{step:g}</th>' for step in HALF_STEPS)
+    table = f'<table style="border-collapse:collapse;margin:.4em 0"><tr>{steps}</tr><tr>{signs}</tr></table>'
+    return f"{table}<small>C chosen, R rejected, A anchor</small>"
+
+
+def _marked(first: str, second: str) -> tuple[str, str]:
+    """Return two texts, escaped, the words that only one of them has marked; very long ones stay unmarked."""
+    one, two = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (first, second))
+    if max(len(one), len(two)) > MOST_WORDS:
+        return _escape(first), _escape(second)
+    codes = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
+    return (
+        "".join(_mark("".join(one[a:b]), tag == "equal") for tag, a, b, _, _ in codes),
+        "".join(_mark("".join(two[c:d]), tag == "equal") for tag, _, _, c, d in codes),
+    )
+
+
+def _mark(text: str, same: bool) -> str:
+    return _escape(text) if same or not text.strip() else f'<mark style="{OURS}">{_escape(text)}</mark>'
+
+
+def _folded(title: str, text: object) -> str:
+    return f'<details><summary>{_escape(title)}</summary><div style="{BOX}">{_escape(text)}</div></details>'
+
+
+def _stack(rows: pd.DataFrame, render: Callable[[dict[str, Any]], str], of: str) -> Html:
+    names = [str(name) for name in rows.columns]
+    parts = [render(dict(zip(names, row, strict=True))) for row in rows.itertuples(index=False, name=None)]
+    rule = '<hr style="border:0;border-top:1px solid rgba(128,128,128,.5);margin:1em 0">'
+    return Html(rule.join([f"<div>{len(parts)} of {of}</div>", *parts]))
+
+
+def _drawn(rows: pd.DataFrame, key: list[str], n: int, seed: int) -> pd.DataFrame:
+    """Return n rows in an order that depends on the seed and their keys alone."""
+    ids = rows[key].astype(str).agg("/".join, axis=1)
+    words = keyed.blocks(seed, "shown", ids)[:, 0]
+    return rows.iloc[np.argsort(words, kind="stable")[:n]]
+
+
+def _judgements(run: Run) -> pd.DataFrame:
+    items = run.read("items", ["item_id", "track", "sample_id", "dataset_name", "prompt", "response"])
+    return run.read("judgements").merge(items, on="item_id", how="left", validate="m:1")
+
+
+def _pairs(run: Run) -> tuple[pd.DataFrame, Callable[[dict[str, Any]], Html]]:
+    """Return a run's pairs, and a function that renders one with its recipe and the edits made to it."""
+    items = run.read("items", ["track", "sample_id", "dataset_name", "response", "changes"])
+    recipes = items[items["track"] == "recipe"].set_index(["sample_id", "dataset_name"])
+    texts, changes = recipes["response"].to_dict(), recipes["changes"].to_dict()
+
+    def render(pair: dict[str, Any]) -> Html:
+        key = (pair["sample_id"], pair["dataset_name"])
+        known = changes.get(key) is not None and (key[0], "original") in texts
+        return pair_html(pair | ({"original": texts[key[0], "original"], "changes": changes[key]} if known else {}))
+
+    return run.read("pairs"), render

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from helpers import keyed
 
+from . import actions, equipment, formulas, names, quantities
 from .edits import Edit, Perturbation, apply, revert
 
 __all__ = ["CONDITIONS", "KINDS", "Condition", "Edit", "Perturbation", "canonical", "edit", "perturb", "revert"]
@@ -107,8 +108,6 @@ def _tokens(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _proposals(text: str, kind: str, seed: int, sample_id: str, target: str) -> tuple[Edit, ...]:
-    from . import actions, equipment, formulas, names, quantities
-
     if kind in _NAMINGS:
         to = kind.removeprefix("to_")
         return tuple(names.propose(text, to=to, seed=seed, sample_id=sample_id, target=target))

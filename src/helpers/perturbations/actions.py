@@ -65,7 +65,7 @@ _MEANS = _before(
     r"|instead of|started|continued|began)\s+"
 )
 _ATTRIBUTE = re.compile(
-    r"\b(?:the|an?|this|that|these|those|its|each|of|in|into|to|with|from|using|as|under|per|than|freeze|spray"
+    r"\b(?:the|an?|this|that|these|those|its|each|of|in|into|to|with|from|using|as|under|per|than|has|have|had|freeze|spray"
     r"|air|oven|vacuum|furnace|dry|wet|sun|ball|well)\s+(?:\w+ly\s+|\w+ed,\s+)*$",
     re.IGNORECASE,
 )
@@ -78,6 +78,7 @@ _FOLLOWS = re.compile(
     r"|\w+ly)\b",
     re.IGNORECASE,
 )
+_FORMULA = re.compile(r"\s+[A-Z][a-z]?(?:[A-Z\d₀-₉(])")
 _PARTICLE = re.compile(r"\s+(?:up|down|off|out)\b(?! to)")
 _ORDER = re.compile(
     r"(?!\s+of\b)(?![^.;\n]*?\b(?:was|were|is|are|has|have|had|will|can|should|must)\b)"
@@ -150,10 +151,11 @@ def _form(match: re.Match[str], row: Mapping[str, str]) -> str:
 
 
 def _is_base(match: re.Match[str], before: str, ambiguous: bool) -> bool:
-    follows = _FOLLOWS.match(match.string, match.end()) is not None
+    text, end = match.string, match.end()
+    follows = bool(_FOLLOWS.match(text, end) or _FORMULA.match(text, end))
     if _STARTS.search(before):
         # "Dry ethanol over sieves" is an order, "Dry ethanol was used" and "- Dry ethanol, 20 mL" are not.
-        return not ambiguous or follows or _ORDER.match(match.string, match.end()) is not None
+        return not ambiguous or follows or _ORDER.match(text, end) is not None
     if _JOINED.search(before):
         return not ambiguous or (follows and not _STATE.search(before))
     return bool(_TO.search(before) or _MODAL.search(before)) and (follows or not ambiguous)

@@ -8,6 +8,7 @@ it comes from `data/equipment_swaps.csv` by the operation that the device is for
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -65,14 +66,18 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"(?:^|\n)\s*[-*•]\s*$")
+_SMALL_ITEM = re.compile(r"\n\s*[-*•]\s+[a-z]")
 _ITEM_END = re.compile(r"\s*(?:$|[\n,;(])")
 _OBJECT = re.compile(r"\s+(?:the|an?|it|them|this|that|these|all)\b", re.IGNORECASE)
-_TREATED = re.compile(r"[\s-]+(?:dried|dry|drying|cooled|cooling|milled|milling|treated|treatment|temperature)\b", re.I)
+_TREATED = re.compile(
+    r"[\s-]+(?:dried|dry|drying|cooled|cooling|milled|milling|treated|treatment|temperature|cakes?|aid)\b", re.I
+)
 # Büchner, Schlenk, Ar-filled: their capital says nothing about where the phrase stands.
 _PROPER = {re.split(r"[\s-]", row["name"])[0] for row in rows("equipment") if row["name"][0].isupper()}
 _OPENING = re.compile(r"(?:^|\n|[.:!?]\s)\W*(?:\d+[.)]\s*)?$")
 _COOLING = re.compile(
-    r"\bcool(?:ed|ing)?\s+(?:\S+\s+){0,6}(?:in|inside|with|within)\s+(?:the\s|an?\s)?$", re.IGNORECASE
+    r"\b(?:cool|quench|chill|rins|wash|float)\w*\s+(?:\S+\s+){0,6}(?:in|inside|with|within|into)\s+(?:\S+\s+){0,2}$",
+    re.I,
 )
 
 
@@ -88,22 +93,23 @@ def find(text: str) -> tuple[Mention, ...]:
     mentions = []
     for match in _PHRASE.finditer(text):
         row = _BY_NAME[match["name"].lower()]
-        if _is_noun(match, row["use"]) and not cuts(chemical, match.start(), match.end()):
+        if _is_noun(match, row) and not cuts(chemical, match.start(), match.end()):
             article = _ARTICLE.search(text, max(0, match.start() - 4), match.start())
             plural = match["name"].lower() == row["plural"].lower()
             mentions.append(Mention(*match.span(), row["device"], plural, article[1].lower() if article else ""))
     return tuple(mentions)
 
 
-def _is_noun(match: re.Match[str], use: str) -> bool:
+def _is_noun(match: re.Match[str], row: Mapping[str, str]) -> bool:
     text, start, end = match.string, match.start(), match.end()
-    if _TREATED.match(text, end) or text[max(0, start - 10) : start].lower() == "molecular ":
+    other = row["not_after"] and re.search(rf"(?:{row['not_after']})\s+$", text[max(0, start - 20) : start], re.I)
+    if other or _TREATED.match(text, end):
         return False
-    if use != "noun":
-        return use == "" or match["words"] != ""
+    if row["use"] != "noun":
+        return row["use"] == "" or match["words"] != ""
     before = text[max(0, start - 60) : start]
     if _ITEM.search(before):
-        return bool(_ITEM_END.match(text, end))
+        return bool(_ITEM_END.match(text, end) or (match["words"] and not _OBJECT.match(text, end)))
     return bool(_NOUN.search(before)) and not _OBJECT.match(text, end)
 
 
@@ -146,5 +152,7 @@ def _cased(text: str, mention: Mention, new: str) -> str:
         return new.upper()
     if len(parts) > 1 and all(part[0].isupper() for part in parts):
         return " ".join(word[0].upper() + word[1:] for word in new.split(" "))
-    opens = parts[0] not in _PROPER or _OPENING.search(text[max(0, mention.start - 12) : mention.start])
+    before = text[max(0, mention.start - 12) : mention.start]
+    small = _ITEM.search(before) and _SMALL_ITEM.search(text)
+    opens = parts[0] not in _PROPER or (_OPENING.search(before) and not small)
     return new[0].upper() + new[1:] if old[0].isupper() and opens else new

@@ -8,7 +8,7 @@ quantities. A value, a range or a list that shares one unit is one span and move
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,7 +36,10 @@ _WORDS = {
 
 
 class Quantity(NamedTuple):
-    """`text[start:end]` is `head`, `numbers` and `tail` ("x = ", "0.1 and 0.2", ""; "", "60–80", " °C")."""
+    """`text[start:end]` is `head`, `numbers` and `tail` ("x = ", "0.1 and 0.2", ""; "", "60–80", " °C").
+
+    The numbers of a `mixture`, with those that are tied to it, add up to 100.
+    """
 
     start: int
     end: int
@@ -44,6 +47,7 @@ class Quantity(NamedTuple):
     numbers: str
     tail: str
     unit: Unit
+    mixture: bool = False
 
 
 _Tied = tuple[Quantity, ...]
@@ -55,7 +59,7 @@ _NUMBERS = (
     rf"|(?:{_TO}|{BLANK}?(?:±|\+/[-−]){BLANK}?|/){NUMBER})?"
 )
 # Where a number may start: not inside a word, a formula, a locant, a fraction or another number.
-_FREE = r"(?<![\w^@#$€£.])(?<!\d[.,:/×·*'’–—~∼])(?<![\w)\]][-−])"
+_FREE = r"(?<![\w^@#$€£.])(?<!\d[.,:×·*'’–—~∼])(?<![\w)\]][-−])"
 _GAP = rf"(?:{BLANK}?|-)"
 _QUANTITY = re.compile(
     rf"{_FREE}(?P<numbers>{_NUMBERS})(?P<tail>{_GAP}{UNIT})"
@@ -64,15 +68,17 @@ _QUANTITY = re.compile(
 _TERM = r"\d+(?:\.\d+)?"
 _RATIO = re.compile(
     rf"(?<![\w:.∶/])(?P<numbers>{_TERM}(?:{BLANK}?[:∶]{BLANK}?{_TERM}){{1,5}}|{_TERM}/{_TERM}"
-    rf"(?={BLANK}?\(?(?:v/v|w/w|vol|wt|mol)))(?![\w:∶/]|\.\d|{BLANK}?(?:\w+\.?{BLANK}?)?%)"
+    rf"(?={BLANK}?\(?(?:v/v|w/w|vol|wt|mol)))(?![\w:∶/]|\.\d)"
 )
 _SHARES = r"v/v|w/w|\bvol|\bwt|\bmol|ratio|stoichiometr|proportion|\bby (?:volume|weight|mass|moles)|mixture"
-_BEFORE = re.compile(rf"{_SHARES}|[A-Z]\w*:[A-Z]\w*\s*[=(]?\s*$|\w/\w+ ?\(?$")
+_BEFORE = re.compile(rf"{_SHARES}|[\w+⁺)] ?[/:] ?[\w+⁺]+ ?[=(]? ?$")
 _AFTER = re.compile(rf"{_SHARES}|^{BLANK}?\(?\w+[/:][A-Za-z]")
+_PERCENT = re.compile(rf"{BLANK}?(?:\w+\.?{BLANK}?)?%")
 _CLOCK = re.compile(r"\b(?:at|from|until|till) \d?\d:\d\d(?!\d)|:\d+ ?(?:h|hr|hours?|am|pm|a\.m|p\.m)\b")
 _ACID = re.compile(
-    rf"\bpH(?:{BLANK}?(?:=|~|≈|∼|≥|≤|>|<|\b(?:value|of|to|at|is|was|adjusted|around|about|approximately)\b))*"
-    rf"{BLANK}?(?P<numbers>{_NUMBERS})(?!\d|{BLANK}?{UNIT}{END}|\w|[-−]\w)"
+    rf"\bpH(?!{BLANK}(?:meter|electrode|probe|paper))"
+    rf"(?:{BLANK}?|[^.;,\d\n]{{0,60}}?(?:\b(?:of|to|at|is|was|between|from|around|about|ca\.?|value)|[=~≈∼≥≤><]){BLANK}?)"
+    rf"(?P<numbers>{_NUMBERS})(?!\d|{BLANK}?{UNIT}{END}|\w|[-−]\w)"
 )
 _PART = rf"(?:0?\.\d+|0|1(?:\.0+)?)(?![\w.]*\d)(?!{BLANK}?{UNIT}{END})"
 _CONTENT = re.compile(
@@ -138,17 +144,27 @@ def _choices(text: str) -> tuple[tuple[_Tied, tuple[_Option, ...]], ...]:
 def _scan(text: str) -> Iterator[_Tied]:
     for match in _QUANTITY.finditer(text):
         yield from _measured(match)
-    for name, pattern in (("ratio", _RATIO), ("pH", _ACID), ("x", _CONTENT)):
+    for match in _RATIO.finditer(text):
+        yield from _proportion(match)
+    for name, pattern in (("pH", _ACID), ("x", _CONTENT)):
         for match in pattern.finditer(text):
             start, end = match.span("numbers")
-            if name != "ratio" or _is_ratio(text, start, end):
-                head = match["head"] if name == "x" else ""
-                yield (Quantity(start - len(head), end, head, match["numbers"], "", UNITS[name]),)
+            head = match["head"] if name == "x" else ""
+            yield (Quantity(start - len(head), end, head, match["numbers"], "", UNITS[name]),)
+
+
+def _proportion(match: re.Match[str]) -> Iterator[_Tied]:
+    """Yield a ratio; one whose terms add up to 100 is a mixture in percent."""
+    numbers = match["numbers"]
+    total = _sum(numbers)
+    percent = _PERCENT.match(match.string, match.end()) is not None
+    if (total == 100 or not percent) and (percent or _is_ratio(match.string, *match.span())):
+        yield (Quantity(*match.span(), "", numbers, "", UNITS["%" if total == 100 else "ratio"], total == 100),)
 
 
 def _is_ratio(text: str, start: int, end: int) -> bool:
     """Tell a ratio from a time of day by the words around it."""
-    before = re.split(r"[.;\n]", text[max(0, start - 40) : start])[-1]
+    before = re.split(r"[.;\n]", text[max(0, start - 80) : start])[-1]
     after = re.split(r"[.;\n]", text[end : end + 30])[0]
     return not _CLOCK.search(before + text[start:end] + after) and bool(_BEFORE.search(before) or _AFTER.search(after))
 
@@ -174,9 +190,11 @@ def _quantity(match: re.Match[str], numbers: str, tail: str) -> Quantity | None:
     if measure is None or (measure.unless and measure.unless.match(match.string, match.end(tail))):
         return None
     # "1/2 h" is a fraction, "5/95 %" a mixture.
-    if (measure.spaced and not match[tail][0].isspace()) or ("/" in match[numbers] and measure.kind != "percentage"):
+    if (measure.spaced and not match[tail][0].isspace()) or ("/" in match[numbers] and _sum(match[numbers]) != 100):
         return None
-    return Quantity(match.start(numbers), match.end(tail), "", match[numbers], match[tail], measure)
+    return Quantity(
+        match.start(numbers), match.end(tail), "", match[numbers], match[tail], measure, "/" in match[numbers]
+    )
 
 
 def _couple(text: str, groups: list[_Tied]) -> Iterator[_Tied]:
@@ -193,16 +211,16 @@ def _couple(text: str, groups: list[_Tied]) -> Iterator[_Tied]:
             continue
         waiting.append(group[0])
         for first in range(len(waiting) - 1):
-            if _total(waiting[first:]) == 100:
+            if sum(_sum(quantity.numbers) for quantity in waiting[first:]) == 100:
                 yield from ((quantity,) for quantity in waiting[:first])
-                yield tuple(waiting[first:])
+                yield tuple(quantity._replace(mixture=True) for quantity in waiting[first:])
                 waiting = []
                 break
     yield from ((quantity,) for quantity in waiting)
 
 
-def _total(quantities: Sequence[Quantity]) -> Decimal:
-    return sum((read(match) for q in quantities for match in VALUE.finditer(q.numbers)), Decimal(0))
+def _sum(numbers: str) -> Decimal:
+    return sum((read(match) for match in VALUE.finditer(numbers)), Decimal(0))
 
 
 def _changed(tied: _Tied, factor: Decimal) -> tuple[str, ...] | None:
@@ -210,7 +228,13 @@ def _changed(tied: _Tied, factor: Decimal) -> tuple[str, ...] | None:
     matches = [(q, match) for q in tied for match in VALUE.finditer(q.numbers)]
     old = [read(match) for _, match in matches]
     new = _targets(tied, old, factor)
-    if old == new or _falls(tied, old) or not all(map(_possible, (q.unit for q, _ in matches), old, new)):
+    moved = max(abs(a - b) for a, b in zip(old, new, strict=True))
+    if (
+        moved == 0
+        or moved < tied[0].unit.least
+        or _falls(tied, old)
+        or not all(map(_possible, (q.unit for q, _ in matches), old, new))
+    ):
         return None
     shift = factor.adjusted() if factor == Decimal(1).scaleb(factor.adjusted()) else 0
     written = [write(match, value, shift=shift) for (_, match), value in zip(matches, new, strict=True)]
@@ -233,7 +257,7 @@ def _targets(tied: _Tied, old: list[Decimal], factor: Decimal) -> list[Decimal]:
     kind = tied[0].unit.kind
     if kind == "ratio":
         return [*old[:-1], old[-1] * factor]
-    if kind == "percentage" and len(old) > 1 and sum(old) == 100:
+    if tied[0].mixture:
         small, large = old.index(min(old)), len(old) - 1 - old[::-1].index(max(old))
         moved = old[small] * (1 - factor)
         return [v - moved if i == small else v + moved if i == large else v for i, v in enumerate(old)]
@@ -246,6 +270,6 @@ def _why(text: str, tied: _Tied, factor: Decimal, news: tuple[str, ...]) -> str:
     new, old = " and ".join(news), " and ".join(text[q.start : q.end] for q in tied)
     if measure.kind == "ratio":
         return f"{new} is not the proportion of this step ({old})"
-    if measure.kind == "percentage" and (len(tied) > 1 or "/" in old):
+    if tied[0].mixture:
         return f"a mixture of {new} is not the one that this step needs ({old})"
     return f"{prefix}{new} is {_WORDS[factor]} the {measure.noun} that this step needs ({prefix}{old})"

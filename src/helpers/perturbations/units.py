@@ -21,13 +21,15 @@ __all__ = ["END", "FACTORS", "SCALABLE", "UNIT", "UNITS", "Unit", "unit"]
 class Unit(NamedTuple):
     """A unit's kind and noun, the bounds of its values, and where the spelling means something else.
 
-    `spaced` units need a blank before them (O 1s and 3d are orbitals); `unless` may not follow them.
+    A change by less than `least` is no error (4 °C or 8 °C in the refrigerator); `spaced` units need a blank
+    before them (O 1s and 3d are orbitals); `unless` may not follow them.
     """
 
     kind: str
     noun: str
     low: Decimal
     high: Decimal
+    least: Decimal
     spaced: bool
     unless: re.Pattern[str] | None
 
@@ -40,6 +42,7 @@ UNITS = {
         noun=row["noun"],
         low=Decimal(row["low"]),
         high=Decimal(row["high"] or "Infinity"),
+        least=Decimal(row["least"] or 0),
         spaced=row["spaced"] == "yes",
         unless=re.compile(rf"\s*(?:{row['unless']})") if row["unless"] else None,
     )
@@ -61,7 +64,7 @@ _RAISED = rf"(?:{_BELOW}|\^\{{?\+?\d\}}?|⁺?[¹²³]|[23](?!\d))"
 _PER = rf"(?:{BLANK}?/{BLANK}?|{BLANK}per{BLANK})"
 _DOT = rf"(?:{BLANK}?[·⋅•∙*.]{BLANK}?|{BLANK})"
 UNIT = rf"(?:{_SHARE}|{_BASE}{_RAISED}?(?:{_PER}{_BASE}{_RAISED}?|{_DOT}{_BASE}{_BELOW})*)"
-END = r"(?:(?<=%)|(?![\w⁻⁺]|[-−]\w))"
+END = r"(?:(?<=%)|(?![\w⁻⁺]|[-−·⋅•]\w))"
 _TOKEN = re.compile(rf"(?P<per>{_PER})?(?P<base>{_BASE})(?P<raised>{_RAISED})?")
 
 

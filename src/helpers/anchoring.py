@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from helpers.perturbations import canonical
+from helpers.perturbations import CONDITIONS, canonical
 
 __all__ = ["GRADED", "anchor_scores", "condition_names", "instruction_anchors", "leave_one_out"]
 
 GRADED = tuple(f"llm_representational_perturbation_{percent}pct" for percent in (1, 2, 5, 10, 15))
+_BY_TYPE = {f"{known.type}_{known.rate * 100:.0f}pct": name for name, known in CONDITIONS.items()}
 
 
 def condition_names(judgements: pd.DataFrame) -> pd.Series:
@@ -91,6 +92,6 @@ def _medians(scored: pd.DataFrame, samples: pd.Series, min_scores: int) -> pd.Da
 
 def _canonical(name: str) -> str:
     try:
-        return canonical(name)
+        return canonical(_BY_TYPE.get(name, name))
     except ValueError:
         return name

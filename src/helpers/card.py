@@ -169,13 +169,9 @@ def _numbers(folder: Path, name: str, files: pd.DataFrame) -> str:
     keys = known[:2] or known
     columns = [*keys, "score_delta", "sample_id"]
     pairs = pd.concat([pq.read_table(folder / file, columns=columns).to_pandas() for file in files["file"]])
-    groups = pairs.groupby(keys, as_index=False, dropna=False)
-    table = groups.agg(
-        pairs=("score_delta", "size"),
-        samples=("sample_id", "nunique"),
-        median_delta=("score_delta", "median"),
-        mean_delta=("score_delta", "mean"),
-    )
+    groups = pairs.assign(all="pairs").groupby(keys or ["all"], as_index=False, dropna=False)
+    deltas = {"pairs": "size", "median_delta": "median", "mean_delta": "mean"}
+    table = groups.agg(samples=("sample_id", "nunique"), **{key: ("score_delta", how) for key, how in deltas.items()})
     return f"`{name}`: {len(pairs)} pairs of {pairs['sample_id'].nunique()} samples\n\n" + _markdown(table)
 
 

@@ -17,6 +17,8 @@ __all__ = ["Cube", "cube"]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+KNOWN = {"perturbation_type": "str", "perturbation_category": "str", "perturbation_rate": "float64"}
+
 
 @dataclass(frozen=True)
 class Cube:
@@ -88,12 +90,11 @@ def _conditions(judgements: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
     codes, names = pd.factorize(anchoring.condition_names(judgements))
     first = np.zeros(len(names), dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    table = pd.DataFrame({"dataset_name": pd.array(names, dtype="str")})
-    for column, dtype in (("type", "str"), ("category", "str"), ("rate", "float64")):
-        known = pd.Series([getattr(CONDITIONS.get(name), column, None) for name in names], dtype=dtype)
-        if (name := f"perturbation_{column}") in judgements:
-            known = judgements[name].iloc[first].reset_index(drop=True).astype(dtype).fillna(known)
-        table[name] = known
+    table = pd.DataFrame([CONDITIONS.get(name, (None, None, None)) for name in names], columns=list(KNOWN))
+    for column in KNOWN:
+        if column in judgements:
+            table[column] = judgements[column].iloc[first].reset_index(drop=True).astype(object).fillna(table[column])
+    table = table.astype(KNOWN).assign(dataset_name=pd.Series(names, dtype="str"))
     table["perturbation_category"] = table["perturbation_category"].replace("representational", "represent")
     return _in_order(table, codes)
 

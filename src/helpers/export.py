@@ -22,9 +22,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from helpers.card import Card, render
+from helpers.runs import replacing
 from helpers.texts import Texts, same_text
 
-__all__ = ["PUBLISHED_COLUMNS", "Track", "finish", "push", "replacing_folder", "write_dataset", "write_track"]
+__all__ = [
+    "PUBLISHED_COLUMNS",
+    "Track",
+    "finish",
+    "push",
+    "replacing_folder",
+    "whole_numbers",
+    "write_dataset",
+    "write_track",
+]
 
 ROW_GROUP = 8_192
 SPLITS = ("train", "validation")
@@ -97,6 +107,8 @@ def finish(folder: Path, card: Card, left_out: Mapping[str, int]) -> pd.DataFram
     """Number the files of a folder made by `write_track`, write its card, and return one row a file."""
     rows = []
     for name, out in left_out.items():
+        for lost in (folder / name).glob(".*"):
+            lost.unlink()
         for split in SPLITS:
             parts = sorted((folder / name).glob(f"{split}-*.parquet"))
             for number, part in enumerate(parts):
@@ -147,10 +159,15 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def whole_numbers(ids: pd.Series | pd.Index) -> bool:
+    """Whether all ids are whole numbers in their usual form, so that int64 holds them without a change."""
+    return bool(pd.Series(ids).astype("str").str.fullmatch(r"-?[1-9]\d{0,17}|0").all())
+
+
 def _schema(pairs: pd.DataFrame, message_format: str, ids: pa.DataType | None) -> pa.Schema:
     if message_format == "json":
-        whole = pairs["sample_id"].astype("str").str.fullmatch(r"-?[1-9]\d{0,17}|0").all()
-        return pa.schema(PUBLISHED_COLUMNS | {"sample_id": ids or (pa.int64() if whole else pa.string())})
+        ids = ids or (pa.int64() if whole_numbers(pairs["sample_id"]) else pa.string())
+        return pa.schema(PUBLISHED_COLUMNS | {"sample_id": ids})
     if message_format == "messages":
         columns = PUBLISHED_COLUMNS | {"sample_id": pa.string()} | dict.fromkeys(MORE_COLUMNS, pa.string())
         columns |= dict.fromkeys(TEXT_COLUMNS, MESSAGES)
@@ -161,7 +178,8 @@ def _schema(pairs: pd.DataFrame, message_format: str, ids: pa.DataType | None) -
 def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
     rows = 0
     scalars = [name for name in schema.names if name not in TEXT_COLUMNS]
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=scalars, write_statistics=scalars) as writer:
+    options = {"compression": "zstd", "use_dictionary": scalars, "write_statistics": scalars}
+    with replacing(path) as beside, pq.ParquetWriter(beside, schema, **options) as writer:
         for table in tables:
             writer.write_table(table, row_group_size=ROW_GROUP)
             rows += len(table)

@@ -185,7 +185,7 @@ def _cell_anchors(scores: Cube, judgements: pd.DataFrame, anchors: pd.DataFrame,
     known.index = anchors["sample_id"].astype("str")
     if known.index.has_duplicates:
         raise ValueError(f"two anchors for sample {known.index[known.index.duplicated()][0]!r}; keep one")
-    found = known.reindex(scores.ids.astype("str")).to_numpy()[scores.sample]
+    found = np.asarray(known.reindex(scores.ids.astype("str")), dtype=np.float64)[scores.sample]
     if rules.rule == "nearest":
         others = anchoring.leave_one_out(judgements, min_scores=rules.min_scores)
         table = others.pivot(index="sample_id", columns="dataset_name", values="anchor_score").reindex(scores.ids)
@@ -257,8 +257,7 @@ def instruction_pairs(
     `rules.min_scores`; `min_delta` and `max_pairs` hold as for recipes, the tolerances do not.
     """
     completions = _completions(judgements, rules.min_scores)
-    anchor = anchors.set_index("sample_id", verify_integrity=True)["anchor_score"]
-    completions["anchor_score"] = completions["sample_id"].map(anchor).astype("float64")
+    completions = completions.merge(anchors[["sample_id", "anchor_score"]], on="sample_id", validate="many_to_one")
     above = completions["score"] > completions["anchor_score"] - EPSILON
     below = completions["score"] < completions["anchor_score"] - EPSILON
     shared = completions[["sample_id", "dataset_name", "prompt", "anchor_score"]].drop_duplicates("sample_id")

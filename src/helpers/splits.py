@@ -115,7 +115,7 @@ def _draw_rows(pairs: pd.DataFrame, fraction: float, seed: int) -> Ints:
     order = np.lexsort((keyed.blocks(seed, "split", keys)[:, 0], category))
     rank = np.empty(len(pairs), dtype=np.int64)
     rank[order] = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return (rank < wanted[category]).astype(np.int64)
+    return np.asarray(rank < wanted[category], dtype=np.int64)
 
 
 def _categories(pairs: pd.DataFrame) -> tuple[Ints, pd.Index]:
@@ -147,4 +147,5 @@ def _components(edges: Sequence[tuple[Ints, Ints]], n: int) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     start, end = (np.concatenate([edge[side] for edge in edges]) for side in (0, 1))
-    return connected_components(coo_array((np.ones(len(start)), (start, end)), shape=(n, n)), directed=False)[1]
+    graph = coo_array((np.ones(len(start)), (start, end)), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

@@ -40,9 +40,11 @@ class Texts:
     def of(cls, column: pd.Series) -> Texts:
         """Take over a text or categorical column without a copy of the texts where that is possible."""
         if isinstance(column.dtype, pd.CategoricalDtype):
-            return cls(_large(column.cat.categories), column.cat.codes.to_numpy("int64"))
+            return cls(_large(column.cat.categories), np.asarray(column.cat.codes, dtype=np.int64))
         values = _large(column)
-        return cls(values, np.where(values.is_null().to_numpy(zero_copy_only=False), -1, np.arange(len(values))))
+        places = np.arange(len(values), dtype=np.int64)
+        places[values.is_null().to_numpy(zero_copy_only=False)] = -1
+        return cls(values, places)
 
     def take(self, rows: Ints) -> Texts:
         """Return the texts of these rows."""
@@ -159,12 +161,12 @@ def _shingles(texts: Sequence[str]) -> tuple[Words, Ints]:
         hashes.extend(map(known.__getitem__, words))
         hashes.extend([0] * (3 - len(words)))
         sizes.append(max(len(words), 3))
-    word = np.array(hashes, np.uint64)
+    hashed = np.array(hashes, np.uint64)
     ends = np.cumsum(sizes, dtype=np.int64)
-    inside = np.ones(len(word), bool)
+    inside = np.ones(len(hashed), bool)
     inside[ends - 1] = inside[ends - 2] = False
-    mixed = word * np.uint64(0x9E3779B97F4A7C15) + np.roll(word, -1) * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed += np.roll(word, -2) * np.uint64(0x165667B19E3779F9)
+    mixed = hashed * np.uint64(0x9E3779B97F4A7C15) + np.roll(hashed, -1) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed += np.roll(hashed, -2) * np.uint64(0x165667B19E3779F9)
     mixed ^= mixed >> np.uint64(31)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return mixed[inside], np.append(0, np.cumsum(np.array(sizes, np.int64) - 2))

@@ -1,0 +1,168 @@
+"""Tables larger than memory, in buckets: a recipe and its copies share a bucket, so each is paired by itself.
+
+A function runs bucket by bucket on this machine's cores or on a Dask cluster that sees the same files; memory is that
+of the largest bucket for each process, and the bytes that come out are the same either way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from helpers import anchoring, export, pairing, splits
+from helpers.card import Card
+from helpers.runs import replacing
+
+__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Build:
+    """How pairs are made of judgements and written: the panel, the rules, the split, the format."""
+
+    judges: Sequence[str]
+    rules: pairing.PairingRules = pairing.PUBLISHED
+    system: str = ""
+    split_by: str = "sample"
+    validation_fraction: float = 0.1
+    seed: int = 42
+    message_format: str = "messages"
+
+
+def bucket_numbers(recipes: Iterable[str], buckets: int) -> npt.NDArray[np.int64]:
+    """Return each recipe's bucket, from the SHA-256 of its text in lower case and with white space evened out.
+
+    >>> bucket_numbers(["Heat at 500 °C.", "heat  at 500 °C."], 1_000_000).tolist()
+    [401690, 401690]
+    """
+    texts = (" ".join(recipe.casefold().split()) for recipe in recipes)
+    words = (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") for text in texts)
+    return np.fromiter((word % buckets for word in words), np.int64)
+
+
+def partition(source: Path, folder: Path, bucket_of: Mapping[str, int], buckets: int) -> list[Path]:
+    """Divide a Parquet table with a column sample_id into folder/00000.parquet and so on, a batch at a time."""
+    numbers = pd.Series(bucket_of)
+    paths = [folder / f"{number:05d}.parquet" for number in range(buckets)]
+    with pq.ParquetFile(source) as file, ExitStack() as stack:
+        files = [stack.enter_context(replacing(path)) for path in paths]
+        writers = [stack.enter_context(pq.ParquetWriter(path, file.schema_arrow, compression="zstd")) for path in files]
+        for batch in file.iter_batches(export.ROW_GROUP):
+            number = numbers.loc[batch["sample_id"].to_pandas().astype("str")].to_numpy()
+            for bucket in np.unique(number):
+                writers[bucket].write_batch(batch.filter(pa.array(number == bucket)))
+    return paths
+
+
+def each_bucket(
+    work: Callable[[Path], T], buckets: Sequence[Path], *, engine: str = "local", scheduler: str = "", workers: int = 0
+) -> list[T]:
+    """Return `work(bucket)` for every bucket, in order; `work` is importable and repeats itself without harm.
+
+    By "local" it runs in `workers` processes (0: as many as there are cores), by "dask" on the cluster whose scheduler
+    is at `scheduler`, such as "tcp://10.0.0.1:8786"; what a lost worker had is done again by another one.
+    """
+    if engine == "dask":
+        return _on_cluster(work, buckets, scheduler)
+    if engine != "local":
+        raise ValueError(f"engine is {engine!r}; it is 'local' or 'dask'")
+    processes = min(workers or os.cpu_count() or 1, len(buckets))
+    if processes < 2:
+        return [work(bucket) for bucket in buckets]
+    try:
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            return list(pool.map(work, buckets))
+    except BrokenProcessPool as error:
+        raise RuntimeError("a process died at its bucket, perhaps for lack of memory; make more buckets") from error
+
+
+def _on_cluster(work: Callable[[Path], T], buckets: Sequence[Path], scheduler: str) -> list[T]:
+    from distributed import Client, KilledWorker
+
+    if not scheduler:
+        raise ValueError("engine 'dask' needs dask_scheduler, such as 'tcp://10.0.0.1:8786'")
+    try:
+        client = Client(scheduler, timeout="10s")
+    except OSError as error:
+        raise OSError(f"no Dask scheduler answers at {scheduler}: {error}") from error
+    with client:
+        try:
+            return list(client.gather(client.map(work, list(buckets), pure=False)))
+        except KilledWorker as error:
+            raise RuntimeError(f"workers died at a bucket, perhaps for lack of memory; make more: {error}") from error
+
+
+def build_dataset(
+    buckets: Sequence[Path],
+    folder: Path,
+    build: Build,
+    *,
+    card: Card,
+    engine: str = "local",
+    scheduler: str = "",
+    workers: int = 0,
+) -> pd.DataFrame:
+    """Pair, split and export buckets of judgements (the columns of `pairing.make_pairs`) into a dataset folder.
+
+    Returns what `export.write_dataset` returns. Samples are divided over all buckets at once; by "row" each bucket
+    gives its share.
+    """
+    run = partial(
+        each_bucket, buckets=[path.resolve() for path in buckets], engine=engine, scheduler=scheduler, workers=workers
+    )
+    with export.replacing_folder(folder.resolve()) as beside:
+        work = beside / ".pairs"
+        work.mkdir()
+        summary = pd.concat(run(partial(_pair, build=build, work=work)))
+        sides = splits.draw_samples(summary, validation_fraction=build.validation_fraction, seed=build.seed)
+        ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
+        left_out = run(partial(_export, build=build, work=work, sides=sides, ids=ids))
+        shutil.rmtree(work)
+        return export.finish(beside, card, {"recipes": sum(left_out)})
+
+
+def _pair(bucket: Path, build: Build, work: Path) -> pd.DataFrame:
+    judgements = _read(bucket)
+    anchors = anchoring.anchor_scores(judgements, min_scores=build.rules.min_scores)
+    pairs = pairing.pair_rows(judgements, anchors, judges=build.judges, rules=build.rules)
+    with replacing(work / bucket.name) as beside:
+        pairs.to_parquet(beside, index=False)
+    return splits.sample_summary(pairs, judgements)
+
+
+def _export(bucket: Path, build: Build, work: Path, sides: pd.Series, ids: pa.DataType) -> int:
+    pairs = pd.read_parquet(work / bucket.name)
+    if build.split_by == "sample":
+        pairs["split"] = pairs["sample_id"].astype("str").map(sides)
+    else:
+        pairs["split"] = splits.split(
+            pairs, by=build.split_by, validation_fraction=build.validation_fraction, seed=build.seed
+        )
+    track = export.Track("recipes", pairs, build.system, _read(bucket))
+    return export.write_track(track, work.parent, build.message_format, int(bucket.stem), ids)
+
+
+def _read(bucket: Path) -> pd.DataFrame:
+    try:
+        judgements: pd.DataFrame = pq.read_table(bucket, read_dictionary=["user"]).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{bucket} cannot be read as Parquet, or is not complete: {error}") from error
+    return judgements

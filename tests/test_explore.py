@@ -126,7 +126,7 @@ def test_edits_stand_where_they_were_made() -> None:
     assert made.startswith("<div")
     assert '">500 °C</del><ins' in made
     assert 'title="too hot">1000 °C</ins> slowly</div>' in made
-    assert "1 edits" in repr(made)
+    assert "1 edit" in repr(made)
 
 
 def test_text_without_edits_is_the_text() -> None:

@@ -37,9 +37,9 @@ __all__ = [
 MOST_WORDS = 1_500
 HALF_STEPS = [step / 2 for step in range(2, 11)]
 BOX = "white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid rgba(128,128,128,.5);padding:.2em .8em"
-GONE = "background:rgba(228,37,54,.18);text-decoration:line-through"
-CAME = "background:rgba(60,160,90,.25);text-decoration:underline"
-OURS = "background:rgba(248,156,32,.3);border-bottom:2px solid rgba(248,156,32,.9);color:inherit"
+GONE = "background-color:rgba(228,37,54,.18);text-decoration:line-through"
+CAME = "background-color:rgba(60,160,90,.25);text-decoration:underline"
+OURS = "background-color:rgba(248,156,32,.3);border-bottom:2px solid rgba(248,156,32,.9);color:inherit"
 CELL = "border:1px solid rgba(128,128,128,.4);padding:.1em .6em;text-align:center"
 
 
@@ -72,7 +72,8 @@ def edits_html(text: str, changes: Iterable[Mapping[str, Any]]) -> Html:
         ]
         reasons.append(f"<li>{old} → {new}: {why or _escape(change['kind'])}</li>")
         place = change["end"]
-    listed = f"<details><summary>{len(reasons)} edits</summary><ol>{''.join(reasons)}</ol></details>" if reasons else ""
+    count = "1 edit" if len(reasons) == 1 else f"{len(reasons)} edits"
+    listed = f"<details><summary>{count}</summary><ol>{''.join(reasons)}</ol></details>" if reasons else ""
     return Html(f'<div style="{BOX}">{"".join(made)}{_escape(text[place:])}</div>{listed}')
 
 

@@ -49,7 +49,7 @@ class Shown:
         text = html.escape(self.caption)
         return (
             f'<figure style="margin:0"><img alt="{text}" src="data:image/svg+xml;base64,{image}" '
-            f'style="max-width:100%;background:#fff"><figcaption style="max-width:46em;opacity:.8">{text}'
+            f'style="max-width:100%;background-color:#fff"><figcaption style="max-width:46em;opacity:.8">{text}'
             "</figcaption></figure>"
         )
 

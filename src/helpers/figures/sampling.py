@@ -38,7 +38,7 @@ def plot_principle_shares(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw which principle each subset was given, as shares and counts; `audit` comes from `principles.audit`."""
-    texts = [f"{row.observed_share:.0%}\n({row.observed:,})" for row in audit.itertuples()]
+    texts = [f"{100 * row.observed_share:.0f} %\n({row.observed:,})" for row in audit.itertuples()]
     rows = audit.assign(value=audit["observed_share"], text=texts)
     subsets = list(dict.fromkeys(audit["subset"]))
     ax = canvas("Which principles does each subset get?", ax, rows=2.6 * len(subsets) + 4)
@@ -79,7 +79,7 @@ def plot_rates(items: pd.DataFrame, ax: Axes | None = None) -> Axes:
         name = f"{category} ({rows['sample_id'].nunique():,} recipes)"
         at = [rates.index(rate) + side for rate in medians.index]
         ax.plot(at, medians, look.marker, color=look.colour, markeredgecolor=INK, label=name)
-    ax.set_xticks(range(len(rates)), [f"{rate:.0%}" for rate in rates])
+    ax.set_xticks(range(len(rates)), [f"{100 * rate:g} %" for rate in rates])
     ax.set(xlabel="rate asked for", ylabel="actual rate (of words)")
     percent(ax, "y")
     legend(ax)

@@ -89,8 +89,12 @@ def from_instructions(
         "model": drawn.reshape(-1),
         "prompt": rows["instruction"],
     }
-    frame = pd.DataFrame(columns).reindex(columns=SCHEMAS["items"].names)
-    return pa.Table.from_pandas(frame, schema=SCHEMAS["items"], preserve_index=False), steps
+    frame = pd.DataFrame(columns)
+    arrays = [
+        pa.array(frame[field.name], field.type) if field.name in frame else pa.nulls(len(frame), field.type)
+        for field in SCHEMAS["items"]
+    ]
+    return pa.table(arrays, schema=SCHEMAS["items"]), steps
 
 
 def _recipe_item(recipe: object, name: str, seed: int) -> dict[str, object] | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 
-__all__ = ["Composition", "Token", "find", "parse", "rows", "symbols", "unread"]
+__all__ = ["Composition", "Token", "balanced", "find", "parse", "rows", "symbols", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,17 @@ def _charged(plain: str) -> tuple[str, int] | None:
     return (body, sign * charge) if _IONS.get(body) == sign * charge else None
 
 
-def _balanced(elements: Mapping[str, float]) -> bool:
-    """Say whether common oxidation states add up to zero: NaCl and FeOOH do, NiCo and PVC do not."""
+def balanced(elements: Mapping[str, float], given: Mapping[str, int] | None = None) -> bool:
+    """Say whether common oxidation states, or the `given` ones, add up to zero.
+
+    >>> balanced({"Na": 1, "Cl": 1}), balanced({"P": 1, "V": 1, "C": 1}), balanced({"Fe": 2, "O": 3}, {"Fe": 2})
+    (True, False, False)
+    """
     options = []
     for symbol, count in elements.items():
+        if given and symbol in given:
+            options.append([given[symbol] * count])
+            continue
         negative = (_ANIONS[symbol],) if symbol in _ANIONS else ()
         metal = _ELEMENT[symbol]["kind"] in ("metal", "metalloid")
         positive = _STATES[symbol] if metal or symbol in ("H", "C") or "O" in elements else ()
@@ -139,15 +146,15 @@ def _plausible(plain: str, elements: Mapping[str, float]) -> bool:
     kind = _KIND.get(plain)
     if kind is not None or len(elements) == 1:
         return kind in ("element", "formula") or (kind in (None, "unit") and plain in _ELEMENT)
-    if _ORGANIC.match(plain) or plain in _IONS:
-        return True
     letters = re.sub(r"[^A-Za-z]", "", plain)
+    if plain in _IONS or (_ORGANIC.match(plain) and not (letters == plain and plain.isupper())):
+        return True
     first = next(iter(elements))
     salt = _ELEMENT[first]["kind"] == "metal" or first in ("B", "Si", "Ge", "As", "Sb", "Te")
     if letters.isupper():
         acid = first in ("H", "N", "P") and {"O", "S", "F"} & elements.keys()
-        return letters != plain and bool(salt or acid or first == "C") and plain[-1:] != "C" and _balanced(elements)
-    return letters != plain or (salt and _balanced(elements))
+        return letters != plain and bool(salt or acid or first == "C") and plain[-1:] != "C" and balanced(elements)
+    return letters != plain or (salt and balanced(elements))
 
 
 @lru_cache(maxsize=8192)
@@ -210,7 +217,7 @@ _TEXT = re.compile(
 _SYMBOLS = re.compile(_SYMBOL)
 _ALLOY = re.compile(rf"\d*(?:{_SYMBOL})(?:[{_DASH}]\d*(?:{_SYMBOL}))+")
 _ON_CARBON = re.compile(rf"(?:{_SYMBOL})/C")
-_ITEM = re.compile(r"(?m)^\s*[-*•]\s+([A-Z][a-z]?)(?=\s*(?:,|\(|$))")
+_ITEM = re.compile(r"(?m)^\s*[-*•]\s+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
 _FORMS = "|".join(row["token"] for row in rows("tokens") if row["kind"] == "form")
 _STUFF = re.compile(rf"\s+(?:{_FORMS})s?\b")
 
@@ -280,7 +287,7 @@ def _search(text: str) -> tuple[tuple[Token, ...], tuple[str, ...]]:
         if token is not None and token.text in _ELEMENT:
             listed = match.start() in items or _STUFF.match(text, token.end)
             token = token if listed and _KIND.get(token.text) != "word" else None
-        elif token is None and re.search(r"[A-Z][A-Za-z]?[\d₀-₉(]", match.group()):
+        elif token is None and match.group() not in _KIND and re.search(r"[A-Z][a-z]?[\d₀-₉(]", match.group()):
             refused.append(match.group())
         if token is not None:
             found.append(token)

@@ -16,7 +16,7 @@ from .composition import find, parse, rows
 from .edits import Edit
 from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
 
-__all__ = ["Mention", "declined", "mentions", "propose", "spans"]
+__all__ = ["Mention", "cased", "declined", "mentions", "propose", "spans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,24 @@ _KEY = re.compile(r"(?<![\w-])(?:\d[\d,′']*-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-
 _ABBREVIATION = re.compile(r"[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
 _LOCANT = re.compile(
     r"(?<![\w-])(?:\d[\d,′']*-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
-    r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*(?:yl|ol|one|ane|ene|yne|ine|in|ide|ate|al|ole|ium|ic acid|dehyde)s?(?![\w])"
+    r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*"
+    r"(?:yl|ol|one|ane|ene|yne|ine|in|ide|ate|al|ole|ium|ic acid|dehyde)s?(?![\w])"
 )
 _AFTER = re.compile(rf"\s+(?:{_words('vessel', 'property')})(?:e?s)?(?!\w)")
 _STUFF = re.compile(rf"\s+(?:nano)?(?:{_words('form', 'stuff')})s?(?!\w)")
 _SOLUTION = re.compile(rf"\s+(?:{_words('stuff')})s?(?!\w)")
 _GOES_ON = re.compile(
-    rf"[ -](?:{'|'.join(nomenclature.ANION_NAMES)}|\w*hydrate|ether|acid|anhydride|oxime|resin|alcohol|glycol)(?!\w)"
+    rf"[ -](?:{'|'.join(nomenclature.ANION_NAMES)}|\w*hydrate|ether|acid|anhydride|oxime|resin|alcohol|glycol"
+    r"|(?:mono|di|tri|tetr|pent|hex|hept|oct|bis|tris|chlor|brom|fluor|iod|oxo|cyan|meta|ortho|pyro|per|thio)"
+    r"\w*(?:ate|ide|ite)|\w*(?:methyl|ethyl|propyl|butyl|phenyl|vinyl|acetyl)\w*)(?!\w)"
 )
-_CAME_FROM = re.compile(r"(?:(\w*(?:yl|ylene|ium|oxy))|poly|meta|ortho|per)[ (-]$")
+_CAME_FROM = re.compile(r"(?:(\w*(?:yl|ylene|ium|oxy))|poly|meta|ortho|per|ice)[ (-]$")
+_LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?=[a-z])")
 _ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
 _LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
 _SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
 _ORGANIC = re.compile(
-    r"(?<![\w-])(?:(?:\d[\d,']*-)?[a-z]{3,}(?:-\d[\d,]*-[a-z]+)?(?:ic|oic) acid|\d[\d,']*-[a-z]+(?:-\d[\d,]*-[a-z]+)*)(?![\w-])"
+    r"(?!(?:in)?organic )(?:(?:\d[\d,']*-)?[a-z]{4,}ic acid|\d[\d,']*-[a-z]{6,}(?:-\d[\d,]*-[a-z]+)*)(?![\w-])"
 )
 
 _STARTS: dict[str, list[str]] = {}
@@ -82,24 +86,31 @@ def _edge(low: str, start: int, end: int) -> bool:
 
 def _name_at(text: str, low: str, start: int, key: str) -> Mention | None:
     """Return the longest name that starts here, standing on its own."""
-    end, formula = 0, ""
-    for name in _STARTS.get(key, ()):
-        if low.startswith(name, start) and not low[start + len(name) : start + len(name) + 1].isalnum():
-            end, formula = start + len(name), NAMES[name].formula
-            break
+    end = next((start + len(name) for name in _STARTS.get(key, ()) if _whole(low, start, name)), 0)
     if nomenclature.starts_salt(key):
         end = max(end, nomenclature.salt_end(low, start))
     water = nomenclature.WATER_WORD.match(low, end) if end else None
     end = water.end() if water else end
     if not end and key in _ELEMENTS:
         return _element_at(text, low, start, start + len(key))
-    if not end or not _edge(low, start, end):
+    if not end:
+        found = _ORGANIC.match(low, start)
+        end = found.end() if found and nomenclature.library(found.group()) else 0
+    if not end or not _edge(low, start, end) or _ceramic_body(low, start, end):
         return None
-    formula = read(low[start:end]) or ""
-    found = NAMES.get(low[start:end])
-    if found and found.role == "ceramic" and " " not in low[start:end] and not _as_powder(low, start, end):
-        return None
-    return Mention(start, end, text[start:end], "name", formula)
+    return Mention(start, end, text[start:end], "name", read(low[start:end]) or "")
+
+
+def _whole(low: str, start: int, name: str) -> bool:
+    return low.startswith(name, start) and not low[start + len(name) : start + len(name) + 1].isalnum()
+
+
+def _ceramic_body(low: str, start: int, end: int) -> bool:
+    """Say whether a word such as alumina is left alone here: it may be what a vessel or a ball is made of."""
+    known = NAMES.get(low[start:end])
+    if known is None or known.role != "ceramic" or " " in low[start:end]:
+        return False
+    return not (_as_powder(low, start, end) or low.startswith(" (", end))
 
 
 def _element_at(text: str, low: str, start: int, end: int) -> Mention | None:
@@ -113,7 +124,7 @@ def _as_powder(low: str, start: int, end: int) -> bool:
     """Say whether a word such as alumina or titanium means the chemical here, not what a vessel is made of."""
     if _STUFF.match(low, end):
         return True
-    return bool(_LISTED.search(low, max(0, start - 8), start) and _ALONE.match(low, end)) or low[end : end + 2] == " ("
+    return bool(_LISTED.search(low, max(0, start - 8), start) and _ALONE.match(low, end))
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +143,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     taken = [(token.start, token.end) for token in find(text)]
     named = _names(text, low) if len(low) == len(text) else []
     free = [name for name in named if not any(start < name.end and name.start < end for start, end in taken)]
-    return tuple(_pair(text, sorted(formulas + free, key=lambda mention: mention.start)))
+    return tuple(_settle(_pair(text, sorted(formulas + free, key=lambda mention: mention.start))))
 
 
 def _names(text: str, low: str) -> list[Mention]:
@@ -162,23 +173,38 @@ def _pair(text: str, found: list[Mention]) -> list[Mention]:
         one, two = found[here], found[here + 1]
         between, after = text[one.end : two.start], text[two.end : two.end + 1]
         bracketed = (between.strip() in ("(", "[") and after in (")", "]", ",", ";")) or between == ", "
-        if one.form == two.form or one.twin >= 0 or not (bracketed or between == " "):
+        if one.form == two.form or not (bracketed or between == " "):
             continue
         formula = _agree(one, two)
-        if formula:
+        if formula and one.twin >= 0:
+            found[here + 1] = replace(two, twin=here) if two.form == "abbreviation" else two
+        elif formula:
             found[here] = replace(one, formula=formula, twin=here + 1, bracketed=bracketed)
             found[here + 1] = replace(two, formula=formula, twin=here, bracketed=bracketed)
     return found
 
 
+def _settle(found: list[Mention]) -> list[Mention]:
+    """Let "iron nitrate" mean the one iron nitrate that the text gives in full."""
+    dry = {nomenclature.dry(mention.formula) for mention in found if mention.formula}
+    for here, mention in enumerate(found):
+        if mention.form == "name" and not mention.formula:
+            said = nomenclature.symbols_named(mention.text)
+            fits = [formula for formula in dry if said and (known := parse(formula)) and known.elements.keys() == said]
+            found[here] = replace(mention, formula=fits[0] if len(fits) == 1 else "")
+    return found
+
+
 def _agree(one: Mention, two: Mention) -> str:
-    """Return the formula that two neighbours share, or ""."""
+    """Return the formula that two neighbours share, or ""; a formula settles what a name leaves open."""
     named, written = (one, two) if two.form == "formula" else (two, one)
-    if named.formula and written.formula:
-        return written.formula if same(named.formula, written.formula) else ""
+    if named.formula and written.formula and same(named.formula, written.formula):
+        return written.formula if compound(written.formula) else named.formula
     composition = parse(written.formula)
-    fits = composition and nomenclature.symbols_named(named.text) <= composition.elements.keys()
-    return written.formula if fits and written.form == "formula" else ""
+    if written.form != "formula" or composition is None:
+        return ""
+    said = nomenclature.symbols_named(named.text)
+    return written.formula if said and said <= composition.elements.keys() else ""
 
 
 def spans(text: str) -> list[tuple[int, int]]:
@@ -210,7 +236,7 @@ def propose(text: str, to: str, *, seed: int, sample_id: str, target: str = "") 
     found = mentions(text)
     edits = []
     for mention in found:
-        known = compound(mention.formula) if mention.formula else None
+        known = compound(mention.formula) if mention.formula else nomenclature.library(mention.text)
         new = _rewritten(text, mention, found, known, to) if known else ""
         if known and new and new != mention.text:
             why = f"{new} is the same compound as {mention.text}: composition, water and oxidation state are kept"
@@ -224,7 +250,7 @@ def _rewritten(text: str, mention: Mention, found: tuple[Mention, ...], known: C
     if mention.form == "element" or (twin and mention.form == "abbreviation"):
         return ""
     wanted = {"formula": known.formula, "name": known.name, "iupac": known.iupac}[to]
-    if twin and twin.form == "formula" or (twin and mention.form == "formula" and twin.form == "name"):
+    if twin and {mention.form, twin.form} == {"name", "formula"}:
         return _in_pair(text, mention, twin, wanted, to)
     if to == "formula":
         return "" if mention.form == "formula" or _isomers(wanted) else wanted
@@ -251,7 +277,9 @@ def _renames(name: str, known: Compound | None, to: str) -> bool:
     """Say whether a name is not yet of the kind asked for; a synonym in use is a common name already."""
     if known is None or name.lower() == (known.iupac if to == "iupac" else known.name).lower():
         return False
-    return to == "iupac" or name.lower() == known.iupac.lower()
+    if to == "iupac":
+        return True
+    return name.lower() == known.iupac.lower() and not nomenclature.leaves_state_open(known.name)
 
 
 def _isomers(formula: str) -> bool:
@@ -266,16 +294,23 @@ def _part_of_mixture(text: str, mention: Mention) -> bool:
 
 
 def _cased(text: str, mention: Mention, name: str) -> str:
-    opens = (
-        mention.text[:1].isupper()
-        if mention.form == "name"
-        else bool(_SENTENCE.search(text, max(0, mention.start - 12), mention.start))
-        and not _LISTED.search(text, max(0, mention.start - 8), mention.start)
-    )
-    first = re.search(r"(?<![A-Za-z])[a-z](?=[a-z])", name)
-    if not opens or first is None:
+    if mention.form == "name":
+        return cased(mention.text, name)
+    begins = _SENTENCE.search(text, max(0, mention.start - 12), mention.start)
+    listed = _LISTED.search(text, max(0, mention.start - 8), mention.start)
+    return cased("Aa" if begins and not listed else "a", name)
+
+
+def cased(like: str, name: str) -> str:
+    """Start a name with a capital if the other name does; locants are passed over.
+
+    >>> cased("Zinc oxide", "cadmium oxide"), cased("N,N-dimethylformamide", "N,N-dimethylmethanamide")
+    ('Cadmium oxide', 'N,N-dimethylmethanamide')
+    """
+    old, new = _LETTER.search(like), _LETTER.search(name)
+    if old is None or new is None or not old.group().isupper():
         return name
-    return name[: first.start()] + name[first.start() :].capitalize()[:1] + name[first.start() + 1 :]
+    return name[: new.start()] + new.group().upper() + name[new.end() :]
 
 
 def declined(text: str) -> tuple[str, ...]:

@@ -85,6 +85,15 @@ def _split(formula: str) -> tuple[str, str]:
     return (salt, water.removesuffix("H2O") or "1") if dot and water.endswith("H2O") else (plain, "")
 
 
+def dry(formula: str) -> str:
+    """Return a formula without its water of crystallisation.
+
+    >>> dry("Fe(NO3)3·9H2O")
+    'Fe(NO3)3'
+    """
+    return _split(formula)[0]
+
+
 def same(one: str, other: str) -> bool:
     """Say whether two formulas have the same composition and the same water.
 
@@ -132,7 +141,7 @@ def _cations(composition: Composition) -> list[tuple[str, float]]:
     """List what could be the cation, with its amount: a metal, NH4, or an ion such as ZrO if it is written out."""
     counts, plain = composition.elements, composition.plain
     found = [(symbol, count) for symbol, count in counts.items() if _ELEMENTS[symbol]["kind"][:5] == "metal"]
-    for ion in (ion for ion in _IONS if _CHARGE[ion] > 0 and (ion == "NH4" or plain.startswith(ion))):
+    for ion in (ion for ion in _IONS if _CHARGE[ion] > 0 and (ion in plain if ion == "NH4" else plain.startswith(ion))):
         amount = min(counts.get(symbol, 0) / count for symbol, count in _ION_ATOMS[ion].items())
         found += [(ion, amount)] if amount >= 1 and amount == int(amount) else []
     return found
@@ -178,8 +187,19 @@ def formula_of(compound: Salt) -> str:
     ('Ag2SO4', '(NH4)2SO4', 'Zn(OH)2')
     """
     charge = -_CHARGE[compound.anion]
+    if compound.state == charge == 1 and compound.anion.endswith("COO"):
+        return compound.anion + compound.cation  # CH3COONa
     common = gcd(compound.state, charge)
     return _times(compound.cation, charge // common) + _times(compound.anion, compound.state // common)
+
+
+def is_anion(formula: str, like: str) -> bool:
+    """Say whether this is a known anion with the charge of another.
+
+    >>> is_anion("AsO4", "PO4"), is_anion("W7O24", "Mo7O24")
+    (True, False)
+    """
+    return formula in _CHARGE and _CHARGE[formula] == _CHARGE[like]
 
 
 def _times(ion: str, amount: int) -> str:
@@ -241,8 +261,8 @@ def _named(formula: str) -> Compound | None:
 def compound(formula: str) -> Compound | None:
     """Return a formula's names; None unless reading each of them gives back this very compound.
 
-    >>> compound("CuSO4·5H2O")
-    Compound(formula='CuSO4·5H2O', name='cupric sulfate pentahydrate', iupac='copper(II) sulfate pentahydrate', role='precursor')
+    >>> compound("Co(NO3)2·6H2O").name, compound("Co(NO3)2·6H2O").iupac
+    ('cobaltous nitrate hexahydrate', 'cobalt(II) nitrate hexahydrate')
     >>> compound("Ba2CO3") is None  # no charge balance: a misprint keeps its formula
     True
     """
@@ -308,13 +328,13 @@ def starts_salt(word: str) -> bool:
 
 
 def symbols_named(name: str) -> frozenset[str]:
-    """Return the elements that a salt's name names, even where it leaves the oxidation state open.
+    """Return the elements that a salt's name names if it does not say the oxidation state.
 
-    >>> sorted(symbols_named("iron oxide"))
-    ['Fe', 'O']
+    >>> sorted(symbols_named("iron oxide")), sorted(symbols_named("ferric oxide"))
+    (['Fe', 'O'], [])
     """
     found = _SALT.fullmatch(name.lower())
-    if found is None:
+    if found is None or found["stock"] or found["times"] or _CATIONS[found["cation"]][1]:
         return frozenset()
     cation, anion = _CATIONS[found["cation"]][0], _ANIONS[found["anion"]]
     return frozenset({*_ION_ATOMS.get(cation, {cation: 1.0}), *_ION_ATOMS[anion]})
@@ -395,6 +415,41 @@ def _read_parts(name: str) -> str | None:
             most + number * max(charges),
         )
     return written if least <= 0 <= most else None
+
+
+@lru_cache(maxsize=4096)
+def library(name: str) -> Compound | None:
+    """Look an organic compound up in the package `chemicals`; None unless its IUPAC name leads back to it.
+
+    The package takes a second and 190 MB to load, so it is asked only for names with a locant or an acid's
+    ending that the table lacks, and only for the IUPAC name: its formulas of salts and hydrates and its common
+    names were found wrong too often. What it knows depends on its version, which the lock file pins.
+    """
+    from chemicals.identifiers import search_chemical
+
+    try:
+        found = search_chemical(name)
+        back = search_chemical(found.iupac_name)
+    except ValueError:
+        return None
+    usual = re.fullmatch(r"[a-z0-9,'()\[\]-]+(?: acid)?", found.iupac_name) and not re.search("xidanyl|azanyl", found.iupac_name)
+    if (
+        not usual
+        or back.CAS != found.CAS
+        or not re.fullmatch(r"C\d*H\d*(?:[BFINOPS]\d*|Br\d*|Cl\d*|Si\d*)*", found.formula)
+    ):
+        return None
+    return Compound(found.formula, name.lower(), found.iupac_name, "organic")
+
+
+def leaves_state_open(name: str) -> bool:
+    """Say whether a salt's name relies on the usual oxidation state of a metal that has several.
+
+    >>> leaves_state_open("nickel nitrate"), leaves_state_open("ferric nitrate"), leaves_state_open("zinc nitrate")
+    (True, False, False)
+    """
+    found = _SALT.fullmatch(name.lower())
+    return bool(found and symbols_named(name)) and len(_STATES.get(_CATIONS[found["cation"]][0], ())) > 1  # type: ignore[index]
 
 
 def accept(formula: str, proposed: str) -> str | None:

@@ -2,7 +2,7 @@
 
     python tests/bench_perturbations.py [recipes.jsonl]
 
-Without a file the built-in recipes are used. Nothing is kept from one recipe to the next.
+Without a file the built-in recipes are used.
 """
 
 from __future__ import annotations

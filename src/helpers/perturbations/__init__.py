@@ -76,7 +76,7 @@ def perturb(text: str, condition: str, *, seed: int, sample_id: str, target: str
         kind = name.removeprefix("llm_").removesuffix("_100pct")
         return edit(text, kind, seed=seed, sample_id=sample_id, target=target)
     steps, gone = _ladder(text, category, seed, str(sample_id), target)
-    budget = max(1, round(len(_tokens(text)) * rate))
+    budget = _budget(_tokens(text), rate)
     enough = next((n for n, count in enumerate(gone, 1) if count >= budget), len(steps))
     return _result(text, [change for step in steps[:enough] for change in step], rate, budget)
 
@@ -93,17 +93,21 @@ def edit(text: str, kind: str, *, seed: int, sample_id: str, target: str = "") -
 
 
 def _result(text: str, changes: Iterable[Edit], rate: float, budget: int) -> Perturbation:
-    made = tuple(sorted(changes))
+    made = tuple(sorted(changes, key=lambda change: change.start))
     after = apply(text, made)
     before = _tokens(text)
     share = len(before - _tokens(after)) / len(before) if made else 0.0
     return Perturbation(after, made, rate, share, budget, bool(made))
 
 
-@lru_cache(maxsize=512)
 def _tokens(text: str) -> frozenset[str]:
     """Return the distinct word tokens of a text, case-folded."""
-    return frozenset(re.findall(r"\w+", text.casefold()))
+    return frozenset().union(*map(_line_tokens, text.split("\n")))
+
+
+@lru_cache(maxsize=1024)
+def _line_tokens(line: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", line.casefold()))
 
 
 @lru_cache(maxsize=64)
@@ -124,21 +128,33 @@ def _ladder(
 ) -> tuple[tuple[_Step, ...], tuple[int, ...]]:
     """Return the steps of the graded conditions in order, and how many tokens are gone after each.
 
-    Every rate takes a prefix, so a higher rate contains the lower one. A step is all edits of one entity.
+    Every rate takes a prefix, so a higher rate contains the lower one. A step is all edits of one entity; none
+    is needed after the highest rate's budget is met.
     """
     key = (seed, sample_id, category)
     pooled = {kind: _steps(_proposals(text, kind, seed, sample_id, target)) for kind in _kinds(category)}
     if category == "represent":
         pooled = _one_naming(pooled, key)
+    tokens = _tokens(text)
+    most = _budget(tokens, max(_RATES) / 100)
+    taken = bytearray(len(text))
     order: list[_Step] = []
+    gone: list[int] = []
+    made: list[Edit] = []
     for step in _round_robin(pooled, key):
-        if not any(a.start < b.end and b.start < a.end for a in step for other in order for b in other):
+        if not any(any(taken[change.start : change.end]) for change in step):
+            for change in step:
+                taken[change.start : change.end] = b"\1" * (change.end - change.start)
             order.append(step)
-    tokens, made, gone = _tokens(text), list[Edit](), []
-    for step in order:
-        made += step
-        gone.append(len(tokens - _tokens(apply(text, made))))
+            made += step
+            gone.append(len(tokens - _tokens(apply(text, made))))
+            if gone[-1] >= most:
+                break
     return tuple(order), tuple(gone)
+
+
+def _budget(tokens: frozenset[str], rate: float) -> int:
+    return max(1, round(len(tokens) * rate))
 
 
 def _kinds(category: str) -> tuple[str, ...]:

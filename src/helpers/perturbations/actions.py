@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from . import formulas, names
+from .alternation import either
 from .composition import rows
 from .edits import Edit, cuts
 
@@ -36,9 +37,7 @@ _VERBS: dict[str, Mapping[str, str]] = {row["base"]: row for row in rows("verbs"
 _FORMS = {row[form]: row["base"] for row in rows("verbs") for form in ("base", "past", "participle", "gerund")}
 _UNLESS = {row["base"]: re.compile(rf"[ \t]*+(?:{row['unless']})") for row in rows("verbs") if row["unless"]}
 _UNLESS_BEFORE = {row["base"]: re.compile(row["unless_before"]) for row in rows("verbs") if row["unless_before"]}
-_FORM = re.compile(
-    rf"(?<![\w-])(?:{'|'.join(sorted(map(re.escape, _FORMS), key=len, reverse=True))})(?![\w-])", re.IGNORECASE
-)
+_FORM = re.compile(rf"(?<![\w-]){either(_FORMS)}(?![\w-])")
 
 _ADVERB = (
     r"(?:(?:\w+ly|then|again|first|next|also|further|now|well|once|twice|together|thereafter|afterwards?|"
@@ -59,7 +58,9 @@ _JOINED = _before(r",\s+|\b(?:and|or|then|but)\s+|&\s+|,?\s+and/or\s+")
 _TO = _before(r"(?<!due )(?<!subjected )(?<!exposed )(?<!resistant )(?<!according )(?<!owing )\bto\s+")
 _MODAL = _before(r"\b(?:should|must|can|could|may|might|will|would|shall|we|you|let(?:\s+\w+){0,4})\s+")
 _AUXILIARY = _before(r"\b(?:was|were|is|are|be|been|being)\s+(?:being\s+)?")
-_SUBJECT = _before(r"\b(?:we|I)\s+(?:have\s+|had\s+)?")
+_SUBJECT = _before(r"\b(?:we|I|he|she|they)\s+(?:have\s+|had\s+)?")
+_PERFECT = re.compile(r"\b(?:have|had)\s+$", re.IGNORECASE)
+_ACTIVE = re.compile(r"\b(?:[Ww]e|I|[Ss]?[Hh]e|[Tt]hey)\b(?!.*\b(?:was|were)\b)[^.;]*$", re.DOTALL)
 _MEANS = _before(
     r"\b(?:by|while|whilst|when|before|after|upon|on|during|via|through|following|prior to|followed by|until"
     r"|instead of|started|continued|began)\s+"
@@ -104,12 +105,15 @@ def find(text: str) -> tuple[Action, ...]:
     ['Heat', 'stir', 'cool', 'dried', 'heating']
     """
     chemical = [*formulas.spans(text), *names.spans(text)]
+    low = text.lower()
     actions = []
-    for match in _FORM.finditer(text):
-        verb = _FORMS[match[0].lower()]
-        form = _form(match, _VERBS[verb])
-        if form and not cuts(chemical, *match.span()) and _allowed(match, verb):
-            actions.append(Action(*match.span(), verb, form))
+    for match in _FORM.finditer(low if len(low) == len(text) else text):
+        start, end = match.span()
+        row = _VERBS[_FORMS[match[0]]]
+        before, after = text[max(0, start - 120) : start], text[end : end + 120]
+        form = _form(match[0], row, before, after) if _allowed(row["base"], before, after) else ""
+        if form and not cuts(chemical, start, end):
+            actions.append(Action(start, end, row["base"], form))
     return tuple(actions)
 
 
@@ -129,58 +133,43 @@ def propose(text: str, *, seed: int, sample_id: str, target: str = "") -> list[E
     return edits
 
 
-def _allowed(match: re.Match[str], verb: str) -> bool:
-    text, end = match.string, match.end()
-    before = text[max(0, match.start() - 120) : match.start()]
-    if _NEGATED.search(before) or _PARTICLE.match(text, end):
+def _allowed(verb: str, before: str, after: str) -> bool:
+    if _NEGATED.search(before) or _PARTICLE.match(after):
         return False
     if verb in _UNLESS_BEFORE and _UNLESS_BEFORE[verb].search(before):
         return False
-    return not (verb in _UNLESS and _UNLESS[verb].match(text, end))
+    return not (verb in _UNLESS and _UNLESS[verb].match(after))
 
 
-def _form(match: re.Match[str], row: Mapping[str, str]) -> str:
-    """Name the form of the verb that stands there; empty where it is no action."""
-    word = match[0].lower()
-    before = match.string[max(0, match.start() - 80) : match.start()]
+def _form(word: str, row: Mapping[str, str], before: str, after: str) -> str:
+    """Name the form of the verb that stands between two texts; empty where it is no action."""
     if word == row["base"]:
-        return "base" if _is_base(match, before, row["other_word"] == "yes") else ""
+        return "base" if _is_base(before, after, row["other_word"] == "yes") else ""
     if word == row["gerund"]:
-        return "gerund" if _is_gerund(match, before) else ""
-    return _past_form(match, before, row)
+        return "gerund" if _is_gerund(before, after) else ""
+    if _SUBJECT.search(before):
+        return "participle" if _PERFECT.search(before) else "past"
+    if not (_AUXILIARY.search(before) or (_FOLLOWS.match(after) and not _ATTRIBUTE.search(before))):
+        return ""
+    return "past" if word != row["participle"] or (word == row["past"] and _ACTIVE.search(before)) else "participle"
 
 
-def _is_base(match: re.Match[str], before: str, ambiguous: bool) -> bool:
-    text, end = match.string, match.end()
-    follows = bool(_FOLLOWS.match(text, end) or _FORMULA.match(text, end))
+def _is_base(before: str, after: str, ambiguous: bool) -> bool:
+    follows = bool(_FOLLOWS.match(after) or _FORMULA.match(after))
     if _STARTS.search(before):
         # "Dry ethanol over sieves" is an order, "Dry ethanol was used" and "- Dry ethanol, 20 mL" are not.
-        return not ambiguous or follows or _ORDER.match(text, end) is not None
+        return not ambiguous or follows or bool(_ORDER.match(after))
     if _JOINED.search(before):
         return not ambiguous or (follows and not _STATE.search(before))
-    return bool(_TO.search(before) or _MODAL.search(before)) and (follows or not ambiguous)
+    return (follows or not ambiguous) and bool(_TO.search(before) or _MODAL.search(before))
 
 
-def _is_gerund(match: re.Match[str], before: str) -> bool:
-    text, end = match.string, match.end()
-    if _NOUN_AFTER.match(text, end):
+def _is_gerund(before: str, after: str) -> bool:
+    if _NOUN_AFTER.match(after):
         return False
-    if _MEANS.search(before) or _STARTS.search(before):
-        return True
-    return bool(_JOINED.search(before)) and _FOLLOWS.match(text, end) is not None
-
-
-def _past_form(match: re.Match[str], before: str, row: Mapping[str, str]) -> str:
-    word, text, end = match[0].lower(), match.string, match.end()
-    if _SUBJECT.search(before):
-        return "participle" if re.search(r"\b(?:have|had)\s+", before[-12:]) else "past"
-    follows = _FOLLOWS.match(text, end) is not None
-    if not (_AUXILIARY.search(before) or (follows and not _ATTRIBUTE.search(before))):
-        return ""
-    active = re.search(r"\b(?:[Ww]e|I)\b[^.;]*$", before) and not re.search(r"\b(?:was|were)\b[^.;]*$", before)
-    if word == row["participle"]:
-        return "past" if active and word == row["past"] else "participle"
-    return "past"
+    # "Cooling the melt" is an action, "Cooling took an hour" is not.
+    follows = _FOLLOWS.match(after) or _FORMULA.match(after)
+    return bool(_MEANS.search(before) or (follows and (_STARTS.search(before) or _JOINED.search(before))))
 
 
 def _cased(old: str, new: str) -> str:

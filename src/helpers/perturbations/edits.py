@@ -38,6 +38,10 @@ class Perturbation:
     applicable: bool
 
 
+def _start(edit: Edit) -> int:
+    return edit.start
+
+
 def apply(text: str, edits: Iterable[Edit]) -> str:
     """Apply non-overlapping edits in one pass.
 
@@ -45,7 +49,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
     'heat at 1000 °C'
     """
     pieces, position = [], 0
-    for edit in sorted(edits):
+    for edit in sorted(edits, key=_start):
         if edit.start < position or text[edit.start : edit.end] != edit.old:
             raise ValueError(f"edit {edit} overlaps another or does not fit the text")
         pieces += [text[position : edit.start], edit.new]
@@ -60,7 +64,7 @@ def revert(text: str, changes: Iterable[Edit]) -> str:
     'heat at 500 °C'
     """
     shift, undone = 0, []
-    for edit in sorted(changes):
+    for edit in sorted(changes, key=_start):
         start = edit.start + shift
         undone.append(Edit(start, start + len(edit.new), edit.new, edit.old, edit.kind))
         shift += len(edit.new) - len(edit.old)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from helpers import keyed
 
 from . import formulas, names
+from .alternation import either
 from .composition import rows
 from .edits import Edit, cuts
 
@@ -49,14 +50,8 @@ for _row in rows("equipment_swaps"):
     _SWAPS.setdefault(_row["operation"], []).append(_swap)
 
 
-def _either(words: list[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
-
-
-_DESCRIBES = _either([row["name"] for row in rows("equipment") if row["operation"] == "describes"])
-_PHRASE = re.compile(
-    rf"(?<![\w/·-])(?P<words>(?:(?:{_DESCRIBES})[ -])*)(?P<name>{_either(list(_BY_NAME))})(?![\w-])", re.IGNORECASE
-)
+_DESCRIBES = either(row["name"].lower() for row in rows("equipment") if row["operation"] == "describes")
+_PHRASE = re.compile(rf"(?<![\w/·-])(?P<words>(?:{_DESCRIBES}[ -])*)(?P<name>{either(_BY_NAME)})(?![\w-])")
 _ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
 # "filter", "press" and "centrifuge" are verbs too: the noun stands after an article or a preposition, with
 # adjectives and numbers between, or is an item of a list.
@@ -91,17 +86,18 @@ def find(text: str) -> tuple[Mention, ...]:
     """
     chemical = [*formulas.spans(text), *names.spans(text)]
     mentions = []
-    for match in _PHRASE.finditer(text):
-        row = _BY_NAME[match["name"].lower()]
-        if _is_noun(match, row) and not cuts(chemical, match.start(), match.end()):
+    low = text.lower()
+    for match in _PHRASE.finditer(low if len(low) == len(text) else text):
+        row = _BY_NAME[match["name"]]
+        if _is_noun(text, match, row) and not cuts(chemical, match.start(), match.end()):
             article = _ARTICLE.search(text, max(0, match.start() - 4), match.start())
-            plural = match["name"].lower() == row["plural"].lower()
+            plural = match["name"] == row["plural"].lower()
             mentions.append(Mention(*match.span(), row["device"], plural, article[1].lower() if article else ""))
     return tuple(mentions)
 
 
-def _is_noun(match: re.Match[str], row: Mapping[str, str]) -> bool:
-    text, start, end = match.string, match.start(), match.end()
+def _is_noun(text: str, match: re.Match[str], row: Mapping[str, str]) -> bool:
+    start, end = match.span()
     other = row["not_after"] and re.search(rf"(?:{row['not_after']})\s+$", text[max(0, start - 20) : start], re.I)
     if other or _TREATED.match(text, end):
         return False

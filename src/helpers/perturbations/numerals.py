@@ -13,10 +13,10 @@ __all__ = ["BLANK", "NUMBER", "VALUE", "power", "read", "write"]
 
 BLANK = r"[^\S\n]"
 _GROUP = rf"(?:,|{BLANK}|['’])"
-_THOUSANDS = rf"[1-9]\d{{0,2}}(?:{_GROUP}\d{{3}})+(?!\d)(?:\.\d+)?"
+_THOUSANDS = rf"[1-9]\d{{0,2}}(?:{_GROUP}\d{{3}}){{1,5}}(?!\d)(?:\.\d+)?"
 _TEN = r"10(?:\^\{?[-−–+]?\d+\}?|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(?!\d)"
 _TIMES = rf"{BLANK}?[x×·⋅∙*]{BLANK}?(?:{_TEN}|10[-−–]\d+)|[eE][-−+]?\d+"
-_MANTISSA = rf"(?:{_THOUSANDS}|\d+(?:[.,]\d+)?)"
+_MANTISSA = rf"(?:{_THOUSANDS}|\d{{1,15}}(?:[.,]\d{{1,15}})?)"
 
 # A number as part of another pattern, and one by itself inside a range or a list: there "-" is a sign only
 # where no digit stands before it, and what follows "±" is a tolerance, not a value.

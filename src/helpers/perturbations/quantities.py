@@ -65,7 +65,7 @@ _QUANTITY = re.compile(
     rf"{_FREE}(?P<numbers>{_NUMBERS})(?P<tail>{_GAP}{UNIT})"
     rf"(?:(?P<to>{_TO}|{BLANK}and{BLANK})(?P<numbers2>{NUMBER})(?P<tail2>{_GAP}{UNIT}))?{END}"
 )
-_TERM = r"\d+(?:\.\d+)?"
+_TERM = r"\d{1,9}(?:\.\d{1,9})?"
 _RATIO = re.compile(
     rf"(?<![\w:.∶/])(?P<numbers>{_TERM}(?:{BLANK}?[:∶]{BLANK}?{_TERM}){{1,5}}|{_TERM}/{_TERM}"
     rf"(?={BLANK}?\(?(?:v/v|w/w|vol|wt|mol)))(?![\w:∶/]|\.\d)"
@@ -120,6 +120,7 @@ def propose(text: str, *, seed: int, sample_id: str, target: str = "") -> list[E
         edits += [
             Edit(q.start, q.end, text[q.start : q.end], new, KIND, entity, why)
             for q, new in zip(tied, news, strict=True)
+            if new != text[q.start : q.end]
         ]
     return edits
 
@@ -210,7 +211,7 @@ def _couple(text: str, groups: list[_Tied]) -> Iterator[_Tied]:
             yield group
             continue
         waiting.append(group[0])
-        for first in range(len(waiting) - 1):
+        for first in range(max(0, len(waiting) - 4), len(waiting) - 1):
             if sum(_sum(quantity.numbers) for quantity in waiting[first:]) == 100:
                 yield from ((quantity,) for quantity in waiting[:first])
                 yield tuple(quantity._replace(mixture=True) for quantity in waiting[first:])

@@ -7,11 +7,11 @@ Units are case-sensitive (M is molar, m no unit by itself, K kelvin) and compose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from .alternation import either
 from .composition import rows
 from .numerals import BLANK, power
 
@@ -52,13 +52,9 @@ UNITS = {
 _SPELLED = {name: row["unit"] for row in rows("units") for name in row["spellings"].split("|") if name}
 
 
-def _either(spellings: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(spellings, key=lambda name: (-len(name), name))))
-
-
 _LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹]"
-_BASE = rf"(?:{_either(name for name in _SPELLED if not name.endswith('%'))})(?!{_LETTER})"
-_SHARE = _either(name for name in _SPELLED if name.endswith("%"))
+_BASE = rf"{either(name for name in _SPELLED if not name.endswith('%'))}(?!{_LETTER})"
+_SHARE = either(name for name in _SPELLED if name.endswith("%"))
 _BELOW = r"(?:\^\{?[-−–]\d\}?|⁻[¹²³]|[-−–][123](?!\d))"
 _RAISED = rf"(?:{_BELOW}|\^\{{?\+?\d\}}?|⁺?[¹²³]|[23](?!\d))"
 _PER = rf"(?:{BLANK}?/{BLANK}?|{BLANK}per{BLANK})"

@@ -47,21 +47,15 @@ def edit_contexts(items: pd.DataFrame, *, per_kind: int, seed: int, width: int =
 
     `items` holds sample_id, changes and response; of a text in several datasets the edits are taken once.
     """
-    rows = [
-        (edit["kind"], sample_id, edit, response)
-        for sample_id, changes, response in items[["sample_id", "changes", "response"]].itertuples(index=False)
+    texts: Iterable[tuple[Any, ...]] = items[["sample_id", "changes", "response"]].itertuples(index=False, name=None)
+    drawn = {
+        keyed.word(seed, "context", edit["kind"], sample_id, edit["old"], edit["new"]): (sample_id, edit, response)
+        for sample_id, changes, response in texts
         for edit in _in_new_text(changes)
-    ]
-    table = pd.DataFrame(rows, columns=["kind", "sample_id", "edit", "response"])
-    order = [
-        keyed.word(seed, "context", row.kind, row.sample_id, row.edit["old"], row.edit["new"])
-        for row in table.itertuples()
-    ]
-    drawn = table.assign(order=order).sort_values(["kind", "order"]).drop_duplicates(["kind", "order"])
-    return pd.DataFrame(
-        [_context(row, width) for row in drawn.groupby("kind").head(per_kind).itertuples()],
-        columns=["kind", "sample_id", "before", "after", "why"],
-    )
+    }
+    rows = [_context(*drawn[order], width) for order in sorted(drawn)]
+    table = pd.DataFrame(rows, columns=["kind", "sample_id", "before", "after", "why"])
+    return table.groupby("kind").head(per_kind).sort_values("kind", kind="stable", ignore_index=True)
 
 
 def from_instructions(
@@ -128,8 +122,8 @@ def _in_new_text(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any
         shift += len(edit["new"]) - len(edit["old"])
 
 
-def _context(row: Any, width: int) -> tuple[str, str, str, str, str]:
-    left = row.response[max(0, row.edit["start"] - width) : row.edit["start"]].split("\n")[-1]
-    right = row.response[row.edit["end"] : row.edit["end"] + width].split("\n")[0]
-    before, after = (f"{left}[{row.edit[side]}]{right}" for side in ("old", "new"))
-    return row.kind, row.sample_id, before, after, row.edit["why"]
+def _context(sample_id: str, edit: Mapping[str, Any], response: str, width: int) -> tuple[str, str, str, str, str]:
+    left = response[max(0, edit["start"] - width) : edit["start"]].split("\n")[-1]
+    right = response[edit["end"] : edit["end"] + width].split("\n")[0]
+    before, after = (f"{left}[{edit[side]}]{right}" for side in ("old", "new"))
+    return edit["kind"], sample_id, before, after, edit["why"]

@@ -53,10 +53,7 @@ def requests(
     """
     sampling = _sampling(temperature=temperature, max_tokens=max_tokens)
     answered = items[items["response"].notna()]
-    prompts = [
-        _messages(row.track, row.sample_id, row.prompt, row.response, references or {})
-        for row in answered[["track", "sample_id", "prompt", "response"]].itertuples()
-    ]
+    prompts = [_messages(*row, references or {}) for row in _rows(answered, "track", "sample_id", "prompt", "response")]
     ids = answered["item_id"].tolist()
     rows = [
         (item_id, judge, repeat, messages)
@@ -77,12 +74,8 @@ def completion_requests(items: pd.DataFrame, *, max_tokens: int | None = None) -
     """
     sampling = _sampling(max_tokens=max_tokens)
     return [
-        Request(
-            row.model,
-            [{"role": "system", "content": row.system_prompt}, {"role": "user", "content": row.prompt}],
-            sampling,
-        )
-        for row in items[["model", "system_prompt", "prompt"]].itertuples()
+        Request(model, [{"role": "system", "content": system}, {"role": "user", "content": prompt}], sampling)
+        for model, system, prompt in _rows(items, "model", "system_prompt", "prompt")
     ]
 
 
@@ -126,20 +119,43 @@ def completions(
 
 def references(instructions: pd.DataFrame) -> dict[str, tuple[list[str], list[str]]]:
     """Return the correct and the incorrect answers by sample_id, for the subsets that have them."""
-    rows = instructions[["sample_id", "correct_answers", "incorrect_answers"]].itertuples(index=False)
+    rows = _rows(instructions, "sample_id", "correct_answers", "incorrect_answers")
     return {sample_id: (list(correct), list(incorrect)) for sample_id, correct, incorrect in rows}
 
 
 def usage(*answered: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Add up the tokens of answers by the model that was asked for, as the servers counted them."""
     rows = pd.concat([table[["requested_model", "prompt_tokens", "completion_tokens"]] for table in answered])
-    sums = rows.dropna().groupby("requested_model").sum().astype(int)
-    return {str(name): counts.to_dict() for name, counts in sums.iterrows()}
+    sums = rows.dropna().groupby("requested_model", as_index=False).sum()
+    return {name: {"prompt": int(sent), "completion": int(got)} for name, sent, got in _rows(sums, *sums.columns)}
 
 
 def with_items(judgements: pd.DataFrame, items: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Put columns of the items beside their judgements."""
     return judgements.merge(items[["item_id", *columns]], on="item_id", how="left", validate="m:1")
+
+
+def for_pairing(judgements: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Return the verdicts on recipes with their user text and reply: what `pairing.pair_rows` takes.
+
+    The user text, which the panel shares, is categorical and so held once.
+    """
+    users = [rubrics.user_text(rubrics.recipe_messages(*row)) for row in _rows(items, "prompt", "response")]
+    codes, distinct = pd.factorize(pd.Series(users, dtype="str"))
+    columns = ["sample_id", "dataset_name", "perturbation_type", "perturbation_category", "perturbation_rate"]
+    known = items[["item_id", *columns]].assign(user=pd.Categorical.from_codes(codes, distinct))
+    return judgements.merge(known, on="item_id", validate="m:1")
+
+
+def of_answers(judgements: pd.DataFrame, items: pd.DataFrame, completions: pd.DataFrame) -> pd.DataFrame:
+    """Return the verdicts on completions with the answer they are about: what `pairing.instruction_pairs` takes."""
+    columns = ["item_id", "sample_id", "dataset_name", "model", "principle", "prompt"]
+    answers = items[columns].merge(completions[["item_id", "response"]], on="item_id", validate="1:1")
+    return judgements.drop(columns="text").merge(answers, on="item_id", validate="m:1")
+
+
+def _rows(frame: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, ...]]:
+    return frame[list(columns)].itertuples(index=False, name=None)
 
 
 def _sampling(**fields: Any) -> Mapping[str, Any]:
@@ -161,6 +177,7 @@ def _messages(
 
 def _judgement(key: bytes, answer: Answer | None, failed: Mapping[bytes, str]) -> dict[str, Any]:
     scores: dict[str, float | None] = dict.fromkeys(RUBRIC_SCORES)
+    verdict: dict[str, Any]
     if answer is None:
         verdict = {"overall_score": None, "status": "failed", "reason": failed.get(key, "the judge has not been asked")}
     else:

@@ -123,7 +123,8 @@ class Run:
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Read data/<name>.parquet; says which notebook writes it when it is not there."""
-        return self.read_arrow(name, columns).to_pandas()
+        frame: pd.DataFrame = self.read_arrow(name, columns).to_pandas()
+        return frame
 
     def read_arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Read data/<name>.parquet as an Arrow table."""

@@ -7,8 +7,11 @@ Prints applicability per condition and the first few failures; exits with 1 when
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -87,8 +90,30 @@ def sweep(recipe: dict[str, Any], seed: int) -> Iterator[tuple[str, Perturbation
             lower[condition.category] = frozenset(result.changes)
 
 
+def fingerprint(recipes: list[dict[str, Any]], names: list[str]) -> str:
+    """Return a digest of all texts that does not depend on the order in which they are made."""
+    made = [
+        f"{row['sample_id']} {name} "
+        + perturb(row["recipe"], name, seed=42, sample_id=str(row["sample_id"]), target=row["Material_Name"]).text
+        for row in recipes
+        for name in names
+    ]
+    return hashlib.sha256("\n".join(sorted(made)).encode()).hexdigest()
+
+
+def elsewhere(file: str) -> str:
+    """Return the fingerprint from another process: other hash seed, recipes and conditions backwards."""
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    command = [sys.executable, __file__, file, "backwards"]
+    return subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout.strip()
+
+
+def load(file: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+
+
 def main(file: str) -> int:
-    recipes = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
+    recipes = load(file)
     applicable, rates, wrong = Counter[str](), Counter[str](), list[str]()
     for recipe in recipes:
         for seed in SEEDS:
@@ -98,6 +123,8 @@ def main(file: str) -> int:
                 else:
                     applicable[name] += found.applicable
                     rates[name] += found.rate_actual  # type: ignore[assignment]
+    if fingerprint(recipes, list(CONDITIONS)) != elsewhere(file):
+        wrong.append("another order or process gives other texts")
     total = len(recipes) * len(SEEDS)
     for name in CONDITIONS:
         print(f"{name:42} applicable {applicable[name] / total:7.2%}  mean rate {rates[name] / total:6.2%}")
@@ -106,6 +133,10 @@ def main(file: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("give the file with the recipes: make sweep FILE=recipes.jsonl")
-    raise SystemExit(main(sys.argv[1]))
+    match sys.argv[1:]:
+        case [path]:
+            raise SystemExit(main(path))
+        case [path, "backwards"]:
+            print(fingerprint(load(path)[::-1], list(CONDITIONS)[::-1]))
+        case _:
+            raise SystemExit("give the file with the recipes: make sweep FILE=recipes.jsonl")

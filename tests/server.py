@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -51,9 +52,10 @@ def completion(
     }
 
 
-def verdict(score: float) -> str:
-    """About 1.5 kB of a judge's answer."""
-    return SENTENCE * 15 + json.dumps({"overall_score": score})
+def verdict(number: int) -> str:
+    """About 1.5 kB of a judge's answer; its overall score depends on the number."""
+    scores = {"materials_score": 4.0, "procedure_score": 2.5, "overall_score": 1 + number % 9 / 2}
+    return f"{number}. {SENTENCE * 15}\n\n```json\n{json.dumps(scores)}\n```"
 
 
 class Server:
@@ -122,12 +124,10 @@ class _Connection(asyncio.Protocol):
 
 
 class _Fast(asyncio.Protocol):
-    """For the bench: one prepared answer after a fixed time, and no look at the question."""
+    """For the bench: prepared answers in turn after a fixed time, and no look at the question."""
 
-    count = 0
-
-    def __init__(self, data: bytes, delay: float) -> None:
-        self.data, self.delay, self.buffer = data, delay, b""
+    def __init__(self, answers: Iterator[bytes], delay: float) -> None:
+        self.answers, self.delay, self.buffer = answers, delay, b""
 
     def connection_made(self, transport: Any) -> None:
         self.transport, self.later = transport, asyncio.get_running_loop().call_later
@@ -140,13 +140,12 @@ class _Fast(asyncio.Protocol):
             if len(self.buffer) < end + 4 + length:
                 return
             self.buffer = self.buffer[end + 4 + length :]
-            _Fast.count += 1
-            self.later(self.delay, self.transport.write, self.data)
+            self.later(self.delay, self.transport.write, next(self.answers))
 
 
 async def _serve_fast(delay: float) -> None:
-    data = Reply(body=completion(verdict(3.5))).data()
-    server = await asyncio.get_running_loop().create_server(lambda: _Fast(data, delay), "127.0.0.1", 0, backlog=1024)
+    answers = itertools.cycle([Reply(body=completion(verdict(number))).data() for number in range(1_000)])
+    server = await asyncio.get_running_loop().create_server(lambda: _Fast(answers, delay), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     parent = os.getppid()
     while os.getppid() == parent:

@@ -71,11 +71,10 @@ def test_keys_of_passing_objects_do_not_collide():
 
 
 def test_a_key_is_the_hash_of_length_prefixed_fields():
-    fields = ["1", "2", "content", "text", "?", "role", "text", "user"]  # one message of two fields, by name
-    fields += ["m", "", '{"temperature":0.0}', "0"]  # model, identity, sampling, repeat
-    framed = b"".join(len(field).to_bytes(8, "little") + field.encode() for field in fields)
-    request = Request("m", [{"role": "user", "content": "?"}], {"temperature": 0.0})
-    assert keys([request]) == [hashlib.sha256(framed).digest()]
+    prompt = "1 7 4 1 4 4 4:" + "2" + "content" + "text" + "é" + "role" + "text" + "user"  # one message of two fields
+    tail = "1 0 19 1:" + "m" + "" + '{"temperature":0.0}' + "0"  # model, identity, sampling, repeat
+    digest = hashlib.sha256((prompt + tail).encode()).digest()
+    assert keys([Request("m", [{"role": "user", "content": "é"}], {"temperature": 0.0})]) == [digest]
 
 
 def test_an_answer_is_found_by_its_key_and_a_missing_one_is_none(store):

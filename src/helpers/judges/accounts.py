@@ -83,9 +83,10 @@ class Tally:
 
 @dataclass
 class Outcome:
-    """What a call of `ask` did. `failed` says, for the key of each request without any reply, why."""
+    """What a call of `ask` did: the `keys` of its requests, in their order, and why one of them has no reply."""
 
-    tallies: dict[str, Tally]
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    keys: list[bytes] = field(default_factory=list, repr=False)
     failed: dict[bytes, str] = field(default_factory=dict)
     stopped: str = ""
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from helpers.answers import ANSWERED, FAILED, UNUSABLE, Answer, Reply, Request, Store
+from helpers.answers import ANSWERED, FAILED, UNUSABLE, Answer, Reply, Request, Store, uncollected
 from helpers.judges import endpoint, local
 from helpers.judges.accounts import Budget, Outcome
 from helpers.judges.endpoint import Exchange, Post
@@ -31,6 +31,7 @@ COMMIT_SECONDS = 0.002
 HEARTBEAT_SECONDS = 1.0
 RULES_A_CHUNK = 1_000
 REPLIES_A_LOOK = 10_000
+REPEATS_LOOKED_AT = 100
 CHARACTERS_PER_TOKEN = 4
 UNSET_COMPLETION_TOKENS = 1024  # reserved in the budget where a request sets no max_tokens
 RETRIED = frozenset({"rate_limited", "server_error", "timeout", "unreachable", "broken", "malformed"})
@@ -98,7 +99,8 @@ async def ask(
     budget, ledger = budget or Budget(), _Ledger(store)
     secrets = _check(requests, models, budget)
     flow = _Flow(ledger, usable, budget, max_attempts, max_wait_s, progress, clock or Clock())
-    flow.plan(requests, models, concurrency)
+    with uncollected():
+        flow.plan(requests, models, concurrency)
     try:
         await flow.run(secrets, post)
     except BaseExceptionGroup as group:
@@ -170,19 +172,25 @@ class _Flow:
     max_wait_s: float
     progress: Progress | None
     clock: Clock
-    outcome: Outcome = field(default_factory=lambda: Outcome({}))
+    outcome: Outcome = field(default_factory=Outcome)
     lanes: dict[str, Lane] = field(default_factory=dict)
     in_flight: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def plan(self, requests: Sequence[Request], models: Mapping[str, Model], concurrency: int) -> None:
         """Put what the store has no answer to into the lanes, one for each model."""
-        digests = keys(requests, models)
+        digests = self.outcome.keys = keys(requests, models)
+        distinct = dict(zip(digests, requests, strict=True))
         answered, asked = self.ledger.store.known(digests)
         answered |= self._reread(list(asked))
-        for key, request in dict(zip(digests, requests, strict=True)).items():
-            lane = self.lanes.get(request.model) or self._open(models[request.model], concurrency)
-            lane.place(Row(key, request, asked.get(key, 0)), answered=key in answered)
+        for name, count in Counter(request.model for request in distinct.values()).items():
+            ceiling = 1 if models[name].kind == "local" else min(concurrency, models[name].max_concurrency)
+            self.lanes[name] = Lane(models[name], ceiling)
+            self.outcome.tallies[name] = self.lanes[name].tally
+            self.lanes[name].tally.requests = self.lanes[name].tally.from_store = count
+        for key, request in distinct.items():
+            if key not in answered:
+                self.lanes[request.model].place(Row(key, request, asked.get(key, 0)))
         self._show(stored=len(requests) - sum(len(lane.todo) for lane in self.lanes.values()))
 
     def _reread(self, asked: list[bytes]) -> set[bytes]:
@@ -193,12 +201,6 @@ class _Flow:
             found |= {reply.key for reply in replies if reply and self.usable(reply)}
         store.accept(found)
         return found
-
-    def _open(self, model: Model, concurrency: int) -> Lane:
-        ceiling = 1 if model.kind == "local" else min(concurrency, model.max_concurrency)
-        lane = self.lanes[model.name] = Lane(model, ceiling)
-        self.outcome.tallies[model.name] = lane.tally
-        return lane
 
     async def run(self, secrets: Mapping[str, str], post: Post | None) -> None:
         """Drive the lanes to their ends: servers side by side, models on this machine one after the other."""
@@ -351,7 +353,7 @@ class _Flow:
         return again
 
     async def _back_off(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply, epoch: int) -> bool:
-        """Slow the lane down and queue the row again, or give it up; the server's own number wins in both directions."""
+        """Slow the lane down and queue the row again, or give it up; the server's number wins in both directions."""
         lane.slowed(epoch)
         wait = row.backoff() if exchange.wait is None else exchange.wait
         pause = wait if exchange.wait is not None or exchange.kind == "rate_limited" else FIRST_BACKOFF_S
@@ -416,21 +418,22 @@ def _rule_replies(model: Model, rows: Sequence[Row], now: float) -> list[Reply]:
     return replies
 
 
-def equal_repeats(requests: Iterable[Request], models: Mapping[str, Model], store: Store) -> dict[str, int]:
-    """Count, for each model whose repeats of a request are always word for word the same, the requests repeated."""
-    repeated = [request for request in requests if models[request.model].kind != "rules"]
-    if not any(request.repeat for request in repeated):
-        return {}
-    groups: dict[bytes, list[str]] = defaultdict(list)
-    names: dict[bytes, str] = {}
-    first = keys((request._replace(repeat=0) for request in repeated), models)
-    for group, request, answer in zip(first, repeated, store.get_many(keys(repeated, models)), strict=True):
-        if answer is not None:
-            groups[group].append(answer.text)
-            names[group] = request.model
-    several = {group: texts for group, texts in groups.items() if len(texts) > 1}
-    varied = {names[group] for group, texts in several.items() if len(set(texts)) > 1}
-    return dict(Counter(names[group] for group in several if names[group] not in varied))
+def equal_repeats(requests: Sequence[Request], models: Mapping[str, Model], store: Store) -> dict[str, int]:
+    """Count, for each model whose repeats are always word for word the same, the requests that say so.
+
+    The first hundred are looked at. Built-in judges repeat themselves by nature and are left out.
+    """
+    groups: dict[tuple[str, int, int], list[Request]] = defaultdict(list)
+    for request in requests if any(request.repeat for request in requests) else ():
+        groups[request.model, id(request.messages), id(request.sampling)].append(request)
+    counts = {}
+    for name in {model: None for model, _, _ in groups if models[model].kind != "rules"}:
+        repeated = [group for (model, _, _), group in groups.items() if model == name and len(group) > 1]
+        digests = [keys(group, models) for group in repeated[:REPEATS_LOOKED_AT]]
+        texts = [{answer.text for answer in store.get_many(group) if answer} for group in digests]
+        if texts and all(len(different) == 1 for different in texts):
+            counts[name] = len(texts)
+    return counts
 
 
 def _first(group: BaseException) -> BaseException:

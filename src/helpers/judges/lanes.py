@@ -70,12 +70,10 @@ class Lane:
     _next_request: float = 0.0
     _next_tokens: float = 0.0
 
-    def place(self, row: Row, answered: bool) -> None:
-        """Take in a request that is answered in the store, has been asked too often, or is to be asked."""
-        self.tally.requests += 1
-        if answered:
-            self.tally.from_store += 1
-        elif row.asked >= ASK_LIMIT:
+    def place(self, row: Row) -> None:
+        """Take in a request that has no answer in the store, unless it was asked too often."""
+        self.tally.from_store -= 1
+        if row.asked >= ASK_LIMIT:
             self.tally.unusable += 1
         else:
             self.todo.append(row)

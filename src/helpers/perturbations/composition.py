@@ -63,8 +63,9 @@ _ATOM = "|".join([*sorted(_GROUP, key=len, reverse=True), _SYMBOL])
 _PIECE = re.compile(rf"(?P<open>\((?![IVX]+\)))|(?P<close>\))(?:{_NUMBER})?|(?P<atom>{_ATOM})(?:{_NUMBER})?")
 _COUNT = re.compile(rf"{_NUMBER}$")
 _PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻[]{}" + _DASH + _DOT, "01234567890123456789+-()()" + "-" * 5 + "·" * 6)
+_PLAIN[ord("½")] = "0.5"
 _ORGANIC = re.compile(rf".*C\d*H\d|.*(?:{'|'.join(_GROUP)})")
-_WATER = re.compile(rf"(?P<salt>.+?)[·.*](?P<count>{_NUMBER}|)\(?H2O\)?$")
+_WATER = re.compile(rf"(?P<salt>.+?)·(?P<count>{_NUMBER}|)\(?H2O\)?$")
 
 
 def _value(number: str) -> float:
@@ -109,6 +110,13 @@ def _sum(parts: list[str]) -> dict[str, float] | None:
         for symbol, count in counts.items():
             total[symbol] = total.get(symbol, 0.0) + count * _value(times.group() if times else "")
     return total
+
+
+def _plain(token: str) -> str:
+    """Write a token in ASCII: counts as digits, `^` before a charge that is set apart, `·` before the water."""
+    text = re.sub(r"^(?:n|s|t|tert|sec|iso)-(?=Bu)", "", token.strip())
+    text = re.sub(r"([⁰¹²³⁴-⁹]*[⁺⁻]|(?<=\])\d*[+−-])$", r"^\1", text).translate(_PLAIN)
+    return re.sub(r"(?:\s*[·*.]\s*|\s+x\s+|(?<=[\w)])\s)([\d./]*)\s*(\(?H2O\)?)$", r"·\1\2", text).replace(" ", "")
 
 
 def _charged(plain: str) -> tuple[str, int] | None:
@@ -170,10 +178,7 @@ def parse(token: str) -> Composition | None:
     >>> [parse(token) for token in ("PVP", "No", "SUS304", "BaTi1-xZrxO3", "0.5V2O5-0.5Li2O")]
     [None, None, None, None, None]
     """
-    marked = re.sub(r"([⁰¹²³⁴-⁹]*[⁺⁻])$", r"^\1", re.sub(r"^(?:n|s|t|tert|sec|iso)-(?=Bu)", "", token.strip()))
-    plain = re.sub(r"\s*([·*.])\s*(\d*)\s*(?=H2O$)", r"\1\2", marked.translate(_PLAIN))
-    plain = re.sub(r"(?<=[\w)])\s(?=\d*H2O$)", "·", plain).replace(" ", "")
-    split = _charged(plain)
+    split = _charged(_plain(token))
     if split is None or not split[0]:
         return None
     body, charge = split
@@ -204,7 +209,7 @@ _OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?"
 _UNIT = rf"(?:{_ANY}){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))?"
 _JOIN = (
     rf"(?:{_GAP}?[{_DOT}]{_GAP}?|[{_DASH}+*]|{_GAP}[{_DASH}+]{_GAP}?(?=[xyz(\d]+[A-Z(\[])"
-    rf"|\.(?=\d*H2O)|{_GAP}(?=\d*H2O(?!\w)))"
+    rf"|\.(?=\d*H2O)|(?:{_GAP}x)?{_GAP}(?=\d*H2O(?!\w)))"
 )
 _CHARGE = r"\^?(?:[⁰¹²³⁴-⁹]*[⁺⁻]|[+-](?![\w+]))"
 _DOPED = rf"(?:{_ATOM})(?:\d?[+⁺]|[¹²³⁴]⁺)?"
@@ -212,13 +217,14 @@ _DOPANT = rf"(?::{_GAP}?{_AMOUNT}?{_GAP}?{_DOPED}(?:[,/]{_GAP}?{_AMOUNT}?{_DOPED
 _TEXT = re.compile(
     rf"(?<![A-Za-z0-9_₀-₉.])(?!\d+[HRTC]-)(?:(?:n|s|t|tert|sec|iso)-(?=Bu)|{_INNER}{_GAP}?|{_NUM}[xyz]?|[xyz](?=[A-Z]))?"
     rf"(?:{_OPEN}{_AMOUNT}?|{_UNIT})(?:{_OPEN}{_AMOUNT}?|[)\]}}]{_AMOUNT}?|{_UNIT}"
-    rf"|{_JOIN}(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[]))*(?:/C(?![\w/]))?{_CHARGE}?{_DOPANT}*(?!\w)"
+    rf"|{_JOIN}(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[]))*(?:/C(?![\w/]))?{_CHARGE}?{_DOPANT}*(?![\w$^<])"
 )
 _SYMBOLS = re.compile(_SYMBOL)
 _ALLOY = re.compile(rf"\d*(?:{_SYMBOL})(?:[{_DASH}]\d*(?:{_SYMBOL}))+")
 _ON_CARBON = re.compile(rf"(?:{_SYMBOL})/C")
 _ITEM = re.compile(r"(?m)^\s*[-*•]\s+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
 _FORMS = "|".join(row["token"] for row in rows("tokens") if row["kind"] == "form")
+_BROKEN = re.compile(r"[A-Z][a-z]?\d $")  # the rest of "Al2 O3"
 _STUFF = re.compile(rf"\s+(?:{_FORMS})s?\b")
 
 
@@ -287,6 +293,12 @@ def _search(text: str) -> tuple[tuple[Token, ...], tuple[str, ...]]:
         if token is not None and token.text in _ELEMENT:
             listed = match.start() in items or _STUFF.match(text, token.end)
             token = token if listed and _KIND.get(token.text) != "word" else None
+        elif (
+            token is not None
+            and _KIND.get(token.text) == "element"
+            and _BROKEN.search(text, max(0, token.start - 4), token.start)
+        ):
+            token = None
         elif token is None and match.group() not in _KIND and re.search(r"[A-Z][a-z]?[\d₀-₉(]", match.group()):
             refused.append(match.group())
         if token is not None:

@@ -186,6 +186,8 @@ def _swapped_formula(formula: str, old: str, new: str) -> str:
     if composition is None or len(composition.elements) == 1:
         return plain if composition or _alike(old, new) else ""
     found = salt(composition.plain.partition("·")[0])
+    if found is None and composition.elements.keys() == {old, "O"}:  # mixed valence: Pr6O11, Co3O4
+        return _styled(next(iter(_ROWS[new]["oxides"].split()), ""), formula)
     if found is None or old in symbols(found.cation) - {found.cation}:
         return plain if _possible(composition, old, new) and parse(plain) else ""
     other = _other_salt(found, old, new)

@@ -46,8 +46,8 @@ def _words(*kinds: str) -> str:
     return "|".join(re.escape(row["token"]) for row in _TOKENS if row["kind"] in kinds)
 
 
-_KEY = re.compile(r"(?<![\w-])(?:\d[\d,′']*-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
-_ABBREVIATION = re.compile(r"[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
+_KEY = re.compile(r"(?<![\w)\]-])(?:\d[\d,′']*-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
+_ABBREVIATION = re.compile(r"(?<!\w)[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
 _LOCANT = re.compile(
     r"(?<![\w-])(?:\d[\d,′']*-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
     r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*"
@@ -62,6 +62,8 @@ _GOES_ON = re.compile(
     r"\w*(?:ate|ide|ite)|\w*(?:methyl|ethyl|propyl|butyl|phenyl|vinyl|acetyl)\w*)(?!\w)"
 )
 _CAME_FROM = re.compile(r"(?:(\w*(?:yl|ylene|ium|oxy))|poly|meta|ortho|per|ice)[ (-]$")
+_SPACE = re.compile(r"[\s-]")
+_WRAPPED = re.compile(r"(?:cover|wrap|seal|lin|clos|protect)\w*\s+(?:\w+\s+){0,3}(?:with|in|by)\s+(?:an?\s+)?$")
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?=[a-z])")
 _ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
 _LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
@@ -114,7 +116,7 @@ def _ceramic_body(low: str, start: int, end: int) -> bool:
 
 
 def _element_at(text: str, low: str, start: int, end: int) -> Mention | None:
-    if not _edge(low, start, end) or not _as_powder(low, start, end):
+    if not _edge(low, start, end) or not _as_powder(low, start, end) or _WRAPPED.search(low, max(0, start - 60), start):
         return None
     form = "element" if _SOLUTION.match(low, end) else "name"
     return Mention(start, end, text[start:end], form, _ELEMENTS[low[start:end]])
@@ -270,12 +272,13 @@ def _in_pair(text: str, mention: Mention, twin: Mention, wanted: str, to: str) -
         return _cased(text, mention, wanted) if unnamed else ""
     if not mention.bracketed:
         return ""
-    return twin.text if mention.form == "name" or to == "formula" else _cased(text, mention, twin.text)
+    return twin.text if mention.form == "name" or to == "formula" else _cased(text, mention, wanted)
 
 
 def _renames(name: str, known: Compound | None, to: str) -> bool:
     """Say whether a name is not yet of the kind asked for; a synonym in use is a common name already."""
-    if known is None or name.lower() == (known.iupac if to == "iupac" else known.name).lower():
+    wanted = "" if known is None else known.iupac if to == "iupac" else known.name
+    if known is None or _SPACE.sub("", name.lower()) == _SPACE.sub("", wanted.lower()):
         return False
     if to == "iupac":
         return True

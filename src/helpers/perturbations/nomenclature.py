@@ -214,12 +214,11 @@ def _cation_names(compound: Salt) -> tuple[str, str]:
         return row["name"], row["iupac"]
     row, state = _ELEMENTS[compound.cation], str(compound.state)
     stock = f"({_ROMAN[compound.state]})"
-    fixed = row["group"] in ("1", "2") or row["symbol"] in ("Al", "Zn", "Cd")
     for adjective in row["adjectives"].split():
         if adjective.endswith(f":{state}"):
             return adjective.partition(":")[0], row["name"] + stock
     plain = state == row["salt_state"] and (compound.anion not in ("O", "S", "N") or row["states"] == state)
-    return row["common"] + ("" if plain else stock), row["name"] + ("" if fixed else stock)
+    return row["common"] + ("" if plain else stock), row["name"] + (stock if row["stock"] == "yes" else "")
 
 
 def _systematic(counts: Mapping[str, float]) -> str:
@@ -432,7 +431,9 @@ def library(name: str) -> Compound | None:
         back = search_chemical(found.iupac_name)
     except ValueError:
         return None
-    usual = re.fullmatch(r"[a-z0-9,'()\[\]-]+(?: acid)?", found.iupac_name) and not re.search("xidanyl|azanyl", found.iupac_name)
+    usual = re.fullmatch(r"[a-z0-9,'()\[\]-]+(?: acid)?", found.iupac_name) and not re.search(
+        "xidanyl|azanyl", found.iupac_name
+    )
     if (
         not usual
         or back.CAS != found.CAS

@@ -117,6 +117,10 @@ def test_only_the_words_that_differ_are_marked() -> None:
     assert rejected.split("<mark")[0] == "heat at "
 
 
+def test_texts_that_have_little_in_common_are_not_marked() -> None:
+    assert "<mark" not in "".join(explore._marked("heat it", "this recipe lacks every detail that one needs"))
+
+
 def test_very_long_texts_are_not_compared() -> None:
     assert "<mark" not in "".join(explore._marked("a " * 2_000, "b"))
 

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 MOST_WORDS = 1_500
+LEAST_ALIKE = 0.5
 HALF_STEPS = [step / 2 for step in range(2, 11)]
 BOX = "white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid rgba(128,128,128,.5);padding:.2em .8em"
 GONE = "background-color:rgba(228,37,54,.18);text-decoration:line-through"
@@ -44,7 +45,10 @@ CELL = "border:1px solid rgba(128,128,128,.4);padding:.1em .6em;text-align:cente
 
 
 class Html(str):
-    """HTML that this module made, shown as such at the end of a cell; as plain text where HTML is not."""
+    """HTML that this module made, shown as such at the end of a cell; as plain text where HTML is not.
+
+    Dollar signs stay dollar signs: JupyterLab would set the text between two of them as a formula.
+    """
 
     __slots__ = ()
 
@@ -53,7 +57,7 @@ class Html(str):
         return html.unescape(re.sub(r"<[^>]*>", " ", self.replace("</div>", "\n"))).strip()
 
     def _repr_html_(self) -> str:
-        return str(self)
+        return f'<div class="mathjax_ignore">{self}</div>'
 
 
 def edits_html(text: str, changes: Iterable[Mapping[str, Any]]) -> Html:
@@ -134,19 +138,20 @@ def pair_browser(run: Run) -> Browser:
     The arrow keys left and right turn the pages once the slider's handle has the focus (a click on it, or Tab).
     """
     pairs, render = _pairs(run)
-    filters = ["track", "dataset_name", "perturbation_category", "chosen_model", "rejected_model"]
+    filters = {"track": "track", "dataset_name": "condition", "perturbation_category": "category"}
+    filters |= {"chosen_model": "chosen", "rejected_model": "rejected"}
     return Browser(pairs, filters, "score_delta", render, run.path / "marked_pairs.csv")
 
 
 def judgement_browser(run: Run) -> Browser:
     """Page through a run's judgements by status, judge and condition; those without a score come first."""
     rows = _judgements(run).sort_values("overall_score", na_position="first", kind="stable").reset_index(drop=True)
-    filters = ["track", "status", "judge", "dataset_name"]
+    filters = {"track": "track", "status": "status", "judge": "judge", "dataset_name": "condition"}
     return Browser(rows, filters, "overall_score", judgement_html, run.path / "marked_judgements.csv")
 
 
 class Browser:
-    """Widgets over a table: a filter for each column, a range, a page, marks, and their export.
+    """Widgets over a table: filters (columns and what they are called), a range, a page, marks, and their export.
 
     `selected` is what the filters leave, `marked` the rows that were marked. Exports leave the texts out: a cell that
     a model wrote could be a formula to a spreadsheet.
@@ -155,7 +160,7 @@ class Browser:
     def __init__(
         self,
         rows: pd.DataFrame,
-        filters: Sequence[str],
+        filters: Mapping[str, str],
         ranged: str,
         render: Callable[[dict[str, Any]], str],
         export_to: Path,
@@ -165,13 +170,13 @@ class Browser:
         self.rows, self.render, self.export_to, self.ranged = rows, render, export_to, ranged
         self.selected, self._marks = rows, dict.fromkeys(rows.index, False)
         self.filters = {
-            name: widgets.Dropdown(
-                options=["any", *sorted(rows[name].dropna().unique())], description=name.split("_")[0]
-            )
-            for name in filters
+            name: widgets.Dropdown(options=["any", *sorted(rows[name].dropna().unique())], description=title)
+            for name, title in filters.items()
         }
         low, high = (float(rows[ranged].min()), float(rows[ranged].max())) if rows[ranged].notna().any() else (0.0, 1.0)
-        self.range = widgets.FloatRangeSlider(value=(low, high), min=low, max=high, step=0.1, description=ranged)
+        self.range = widgets.FloatRangeSlider(
+            value=(low, high), min=low, max=high, step=0.1, description=ranged.split("_")[-1]
+        )
         self.place = widgets.IntSlider(min=1, max=max(1, len(rows)), description="row", layout={"width": "30em"})
         self.before, self.after = widgets.Button(description="◀ previous"), widgets.Button(description="next ▶")
         self.mark = widgets.Checkbox(description="marked", indent=False)
@@ -226,7 +231,7 @@ class Browser:
         if len(self.selected):
             row = self.selected.iloc[self.place.value - 1]
             self.mark.value = self._marks[row.name]
-            self.view.value = self.render(row.to_dict())
+            self.view.value = f'<div style="line-height:1.5">{self.render(row.to_dict())}</div>'
 
     def _mark(self, _: object) -> None:
         if len(self.selected) and self._marks[self.selected.index[self.place.value - 1]] != self.mark.value:
@@ -265,11 +270,14 @@ def _scale(pair: Mapping[str, Any]) -> str:
 
 
 def _marked(first: str, second: str) -> tuple[str, str]:
-    """Return two texts, escaped, the words that only one of them has marked; very long ones stay unmarked."""
+    """Return two texts, escaped, the words that only one of them has marked, if they are alike and not very long."""
     one, two = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (first, second))
     if max(len(one), len(two)) > MOST_WORDS:
         return _escape(first), _escape(second)
-    codes = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
+    matcher = SequenceMatcher(None, one, two, autojunk=False)
+    if matcher.ratio() < LEAST_ALIKE:
+        return _escape(first), _escape(second)
+    codes = matcher.get_opcodes()
     return (
         "".join(_mark("".join(one[a:b]), tag == "equal") for tag, a, b, _, _ in codes),
         "".join(_mark("".join(two[c:d]), tag == "equal") for tag, _, _, c, d in codes),

@@ -49,7 +49,8 @@ class Table:
             f'<caption style="caption-side:top;text-align:left;color:inherit">{html.escape(self._title())}</caption>'
         )
         style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.5em 0"
-        return f'<table style="{style}">{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        table = f"{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        return f'<table class="mathjax_ignore" style="{style}">{table}</table>'
 
 
 def show(frame: pd.DataFrame, caption: str = "", formats: Mapping[str, str] | None = None, *, rows: int = 20) -> Table:

@@ -48,8 +48,8 @@ class Shown:
         image = base64.b64encode(self.svg.encode()).decode()
         text = html.escape(self.caption)
         return (
-            f'<figure style="margin:0"><img alt="{text}" src="data:image/svg+xml;base64,{image}" '
-            f'style="max-width:100%;background-color:#fff"><figcaption style="max-width:46em;opacity:.8">{text}'
+            f'<figure class="mathjax_ignore" style="margin:0"><img alt="{text}" style="max-width:100%;'
+            f'background-color:#fff" src="data:image/svg+xml;base64,{image}"><figcaption style="max-width:46em;opacity:.8">{text}'
             "</figcaption></figure>"
         )
 

@@ -38,7 +38,8 @@ def plot_principle_shares(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw which principle each subset was given, as shares and counts; `audit` comes from `principles.audit`."""
-    texts = [f"{100 * row.observed_share:.0f} %\n({row.observed:,})" for row in audit.itertuples()]
+    drawn = zip(audit["observed_share"].astype(float), audit["observed"].astype(int), strict=True)
+    texts = [f"{100 * share:.0f} %\n({n:,})" for share, n in drawn]
     rows = audit.assign(value=audit["observed_share"], text=texts)
     subsets = list(dict.fromkeys(audit["subset"]))
     ax = canvas("Which principles does each subset get?", ax, rows=2.6 * len(subsets) + 4)

@@ -22,7 +22,6 @@ from matplotlib.text import Text
 from helpers import figures, metrics, principles
 from helpers.figures.files import check_glyphs
 from helpers.figures.style import STYLES, figure_of
-from helpers.pairing import FATES
 from helpers.perturbations import CONDITIONS
 from tests import planted
 
@@ -72,15 +71,16 @@ def audit() -> pd.DataFrame:
     return principles.audit(pd.DataFrame({"subset": subsets, "principle": drawn}))
 
 
-@cache
-def attrition() -> pd.DataFrame:
-    table = pd.DataFrame({"dataset_name": list(CONDITIONS), **dict.fromkeys(FATES, 3)})
-    table["perturbation_category"] = [condition.category for condition in CONDITIONS.values()]
-    return table.assign(candidates=3 * len(FATES), no_anchor=0, equal=6)
+def conditions() -> pd.DataFrame:
+    categories = [condition.category for condition in CONDITIONS.values()]
+    return pd.DataFrame({"dataset_name": list(CONDITIONS), "perturbation_category": categories, "n": 3})
+
+
+STEPS = pd.DataFrame({"step": ["candidates", "no_anchor", "equal", "over_cap"], "n": [4080, 4080, 3001, 2580]})
 
 
 def applicability() -> pd.DataFrame:
-    return attrition()[["dataset_name", "perturbation_category"]].assign(total=40, n=range(23, 40))
+    return conditions().assign(total=40, n=range(23, 40))
 
 
 def rated() -> pd.DataFrame:
@@ -119,8 +119,8 @@ FIGURES: dict[str, Callable[[], Artist]] = {
     "deltas_by_type": lambda: figures.plot_deltas_by_type(
         pairs(), metrics.delta_summary(pairs(), ["perturbation_category", "perturbation_type"], **SEED)
     ),
-    "pairs_per_condition": lambda: figures.plot_pairs_per_condition(attrition().assign(n=3)),
-    "flow": lambda: figures.plot_flow(attrition()),
+    "pairs_per_condition": lambda: figures.plot_pairs_per_condition(conditions()),
+    "flow": lambda: figures.plot_flow(STEPS),
     "chosen": lambda: figures.plot_chosen(metrics.chosen_counts(pairs(), **SEED), JUDGES),
     "delta_by_principle": lambda: figures.plot_delta_by_principle(by_principle()),
 }
@@ -270,7 +270,7 @@ def test_the_names_of_judges_that_are_alike_do_not_cover_each_other() -> None:
 
 
 def test_bars_are_the_counts_in_the_methods_order() -> None:
-    ax = figures.plot_pairs_per_condition(attrition().assign(n=3).iloc[::-1])
+    ax = figures.plot_pairs_per_condition(conditions().iloc[::-1])
     assert [bar.get_width() for bar in ax.patches] == [3] * 17
     assert [tick.get_text() for tick in ax.get_yticklabels()][:6] == [
         "all errors 1 %",
@@ -282,12 +282,11 @@ def test_bars_are_the_counts_in_the_methods_order() -> None:
     ]
 
 
-def test_the_flow_ends_at_the_pairs() -> None:
-    ax = figures.plot_flow(attrition())
-    left = [bar.get_width() for bar in ax.containers[0]]
-    assert left[0] == attrition()["candidates"].sum()
-    assert left[-1] == left[0] - attrition()[[name for name in FATES if name != "pairs"]].to_numpy().sum()
-    assert "no anchor" not in [tick.get_text() for tick in ax.get_yticklabels()]  # that rule took nothing out
+def test_the_flow_shows_what_is_left_and_what_was_taken() -> None:
+    ax = figures.plot_flow(STEPS)
+    assert [bar.get_width() for bar in ax.containers[0]] == [4080, 4080, 3001, 2580]
+    assert [bar.get_width() for bar in ax.containers[1]] == [0, 0, 1079, 421]
+    assert [text.get_text() for text in ax.texts] == ["4,080", "4,080", "3,001  (−1,079)", "2,580  (−421)"]
 
 
 def test_histograms_count_every_pair() -> None:

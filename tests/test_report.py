@@ -87,7 +87,7 @@ def test_our_tables_and_figures_pass_unchanged(tmp_path: Path) -> None:
     assert report.clean(table._repr_html_()) in made
     assert "font-variant-numeric:tabular-nums" in made
     assert (
-        '<img alt="A &quot;caption&quot;" style="max-width:100%;background-color:#fff" src="data:image/svg+xml' in made
+        '<img alt="A &quot;caption&quot;" style="max-width:100%;background-color:#fff;" src="data:image/svg+xml' in made
     )
     assert made.count("A &quot;caption&quot;</figcaption>") == 1
 

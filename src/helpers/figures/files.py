@@ -27,6 +27,7 @@ STAMPS: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
 }
+PICTURE = "max-width:100%;background-color:#fff"
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,9 @@ class Shown:
     def _repr_html_(self) -> str:
         image = base64.b64encode(self.svg.encode()).decode()
         text = html.escape(self.caption)
+        picture = f'<img alt="{text}" style="{PICTURE}" src="data:image/svg+xml;base64,{image}">'
         return (
-            f'<figure class="mathjax_ignore" style="margin:0"><img alt="{text}" style="max-width:100%;'
-            f'background-color:#fff" src="data:image/svg+xml;base64,{image}"><figcaption style="max-width:46em;opacity:.8">{text}'
-            "</figcaption></figure>"
+            f'<figure class="mathjax_ignore">{picture}<figcaption style="max-width:46em">{text}</figcaption></figure>'
         )
 
 

@@ -13,7 +13,6 @@ from matplotlib.ticker import MaxNLocator
 
 from helpers.figures.marks import counts, grid, intervals, legend, percent, with_texts
 from helpers.figures.style import FIXED, GREY, INK, blank, canvas, current, in_order, label, looks
-from helpers.pairing import FATES
 
 __all__ = [
     "plot_anchors",
@@ -85,21 +84,17 @@ def plot_pairs_per_condition(table: pd.DataFrame, ax: Axes | None = None) -> Axe
     return ax
 
 
-def plot_flow(attrition: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how many candidates each rule takes and leaves, in order; `attrition` comes from `pairing.attrition`."""
-    lost = attrition[[name for name in FATES if name != "pairs"]].sum()
-    left = int(attrition["candidates"].sum()) - lost.cumsum()
-    steps = pd.DataFrame({"lost": lost, "left": left})[lost > 0]
-    steps.loc["candidates"] = [0, attrition["candidates"].sum()]
-    steps = steps.loc[["candidates", *steps.index[:-1]]].astype(int)
+def plot_flow(steps: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how many candidates each rule takes and leaves; `steps` holds step and n, those left after it, in order."""
     ax = canvas("What becomes of the candidate pairs?", ax, rows=1.6 * len(steps) + 4)
-    ax.barh(range(len(steps)), steps["left"], 0.7, color=FIXED["represent"].colour)
-    ax.barh(range(len(steps)), steps["lost"], 0.7, steps["left"], color="white", edgecolor=GREY, hatch="////", lw=0)
-    for place, (lost_here, here) in enumerate(zip(steps["lost"], steps["left"], strict=True)):
-        text = f"{here:,}" + (f"  (−{lost_here:,})" if lost_here else "")
-        end = (here + lost_here, place)
-        ax.annotate(text, end, (3, 0), textcoords="offset points", va="center", size=current().small)
-    ax.set_yticks(range(len(steps)), [label(name) for name in steps.index])
+    left = steps["n"].astype(int)
+    lost = -left.diff().fillna(0).astype(int)
+    ax.barh(range(len(steps)), left, 0.7, color=FIXED["represent"].colour)
+    ax.barh(range(len(steps)), lost, 0.7, left, color="white", edgecolor=GREY, hatch="////", lw=0)
+    for place, (here, gone) in enumerate(zip(left, lost, strict=True)):
+        text = f"{here:,}" + (f"  (−{gone:,})" if gone else "")
+        ax.annotate(text, (here + gone, place), (3, 0), textcoords="offset points", va="center", size=current().small)
+    ax.set_yticks(range(len(steps)), [label(name) for name in steps["step"]])
     ax.invert_yaxis()
     ax.margins(x=0.2)
     ax.set_xlabel("pairs left after the rule (taken out by it)")

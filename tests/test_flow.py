@@ -13,7 +13,7 @@ import pytest
 import helpers.judges.flow
 from helpers import judges, verdicts
 from helpers.answers import Answer, Request, Store, StoreError
-from helpers.judges import Budget, Clock, Model, ModelError, Outcome, Stopped
+from helpers.judges import Budget, Clock, Model, ModelError, Outcome, Stopped, local
 from helpers.progress import Progress
 from tests.server import Reply, Server, completion, scripted
 
@@ -213,7 +213,7 @@ async def test_a_row_fails_alone_with_its_reason_and_is_asked_again_next_time(re
         (Reply(401, {"error": {"message": "bad key"}}), "auth: bad key"),
         (Reply(403, {"error": {"message": "not yours"}}), "auth: not yours"),
         (Reply(404, b"404 page not found"), "model_not_found: 404 page"),
-        (Reply(301, b"", {"Location": "https://elsewhere.invalid/"}), "redirect"),
+        (Reply(301, b"", {"Location": "https://moved.invalid/"}), "redirect: the server points to https://moved"),
     ],
 )
 async def test_a_model_that_cannot_be_used_costs_one_request_and_the_panel_goes_on(reply, words, store):
@@ -380,6 +380,30 @@ async def test_a_missing_key_is_an_error_before_anything_is_sent(store, monkeypa
         with pytest.raises(ModelError, match="no model 'judge' among those given: free, paid"):
             await ask(server, store, rows(), models=models)
     assert server.bodies == []
+
+
+async def test_what_is_stored_needs_no_key_no_price_and_no_installation(store, monkeypatch):
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    async with Server(lambda body: GOOD) as server:
+        monkeypatch.setenv("JUDGE_KEY", "sk-0123456789")
+        models = {"judge": model(server, key_env="JUDGE_KEY"), "small": Model(name="small", kind="local")}
+        await ask(server, store, rows(), models=models)
+        monkeypatch.delenv("JUDGE_KEY")
+        outcome = await ask(server, store, rows(), models=models, budget=Budget(money=1.0))
+        assert outcome.tallies["judge"].from_store == 1
+        with pytest.raises(
+            ModelError, match=r"the store lacks answers of small, and .* not installed; install it with"
+        ):
+            await ask(server, store, rows(model="small"), models=models)
+
+
+async def test_twenty_rows_refused_one_after_the_other_stop_a_model(store):
+    refusal = Reply(400, {"error": {"message": "temperature is not supported with this model", "code": 400}})
+    async with Server(lambda body: refusal) as server:
+        outcome = await ask(server, store, rows(100), concurrency=4)
+    tally = outcome.tallies["judge"]
+    assert 20 <= tally.failed["bad_request"] <= 23
+    assert "rows failed one after the other, the last with bad_request: temperature is not supported" in tally.stopped
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 500])

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from helpers.judges.accounts import Budget, Outcome, Stopped, Tally
-from helpers.judges.flow import Clock, ask, has_text
+from helpers.judges.asking import Clock
+from helpers.judges.flow import ask, has_text
 from helpers.judges.models import Model, ModelError, keys, load, response_format
 
 __all__ = [

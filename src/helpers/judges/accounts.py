@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from helpers.answers import Reply
+from helpers.answers import Reply, Request
+from helpers.judges.models import Model
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Budget", "Outcome", "Stopped", "Tally"]
+__all__ = ["Budget", "Outcome", "Stopped", "Tally", "estimate"]
+
+CHARACTERS_PER_TOKEN = 4
+UNSET_COMPLETION_TOKENS = 4096  # assumed where nobody sets max_tokens
 
 
 class Stopped(RuntimeError):
@@ -106,6 +110,17 @@ class Outcome:
         import pandas as pd
 
         return pd.DataFrame([{"model": name} | _shown(tally) for name, tally in self.tallies.items()])
+
+
+def estimate(model: Model, request: Request) -> tuple[int, int]:
+    """Return the prompt's tokens, as a quarter of its characters, and the most that may be generated.
+
+    >>> estimate(Model(name="m", kind="local"), Request("m", [{"content": "x" * 400}], {"max_tokens": 50}))
+    (100, 50)
+    """
+    characters = sum(len(str(message.get("content", ""))) for message in request.messages)
+    longest = model.extra.get("max_tokens") or request.sampling.get("max_tokens") or UNSET_COMPLETION_TOKENS
+    return characters // CHARACTERS_PER_TOKEN, int(longest)
 
 
 def _shown(tally: Tally) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import aiohttp
 from helpers.answers import FAILED, Reply, Request
 from helpers.judges.models import Model
 
-__all__ = ["Exchange", "Http", "Post", "as_reply", "body", "broken", "headers", "post", "read", "scrubbed", "session"]
+__all__ = ["Exchange", "Http", "Post", "Server", "as_reply", "body", "broken", "exchange", "post", "read", "session"]
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
 TOO_LONG = re.compile(
@@ -30,7 +30,7 @@ TOO_LONG = re.compile(
 )
 LONGEST_MESSAGE = 500
 SHORTEST_WAIT_S = 0.1
-SHORTEST_SECRET = 8
+SHORTEST_SECRET = 8  # a shorter one is a placeholder, and may be an ordinary word
 # aiohttp would obey the proxy variables by reading them again for every request.
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -41,6 +41,23 @@ class Http(NamedTuple):
     status: int
     headers: Mapping[str, str]
     data: bytes
+
+
+class Server:
+    """Where requests go; the only holder of a key, which it neither shows nor lets back in.
+
+    >>> Server("http://h/v1", "sk-12345678").scrubbed(Http(401, {}, b"bad key sk-12345678")).data
+    b'bad key ***'
+    """
+
+    def __init__(self, base_url: str, secret: str = "") -> None:
+        self.url = f"{base_url.rstrip('/')}/chat/completions"
+        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
+        self._secret = secret.encode() if len(secret) >= SHORTEST_SECRET else b""
+
+    def scrubbed(self, http: Http) -> Http:
+        """Blank out the key in a reply, before anything reads it."""
+        return http._replace(data=http.data.replace(self._secret, b"***")) if self._secret else http
 
 
 class Exchange(NamedTuple):
@@ -108,19 +125,15 @@ def _proxy(url: str, proxies: Mapping[str, str]) -> str | None:
     return proxies.get(urlsplit(url).scheme)
 
 
-def headers(secret: str) -> dict[str, str]:
-    """Return the headers of a request; the only place that a key goes to."""
-    return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
-
-
-def scrubbed(http: Http, secret: str) -> Http:
-    """Blank out a key that a server sends back, before anything reads the reply.
-
-    >>> scrubbed(Http(401, {}, b"bad key sk-12345678"), "sk-12345678").data
-    b'bad key ***'
-    """
-    is_secret = len(secret) >= SHORTEST_SECRET  # shorter ones are placeholders, and ordinary words
-    return http._replace(data=http.data.replace(secret.encode(), b"***")) if is_secret else http
+async def exchange(
+    post: Post, server: Server, asked: Mapping[str, Any], timeout_s: float, now: Callable[[], float]
+) -> Exchange:
+    """Send a body and read what comes back, or why nothing did."""
+    try:
+        http = await post(server.url, server.headers, json.dumps(asked).encode(), timeout_s)
+    except (aiohttp.ClientError, OSError) as error:
+        return broken(error)
+    return read(server.scrubbed(http), now=now(), logprobs=bool(asked.get("logprobs")))
 
 
 def broken(error: Exception) -> Exchange:
@@ -227,6 +240,8 @@ def _failure(http: Http, payload: Any, choice: Any, raw: str, now: float) -> Exc
     if status == 200:  # the status is inside, as text or number, or this is no reply at all
         status = next((int(code) for code in sorted(codes) if code.isascii() and code.isdigit()), 0)
     kind = _kind(status, codes, str(fields.get("param")), message)
+    if kind == "redirect":
+        message = f"the server points to {http.headers.get('Location')}; set base_url to where it really is"
     if kind == "auth" and "reasons" in (fields.get("metadata") or ()):
         kind = "moderated"  # a router's 403 about this one text
     return Exchange(kind, message.strip()[:LONGEST_MESSAGE], _wait(http.headers, now), raw=raw)

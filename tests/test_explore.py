@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import explore
+from helpers.browser import Browser
 from helpers.perturbations.edits import Edit, apply
 
 PAYLOAD = (
@@ -175,12 +176,12 @@ def test_judgements_are_shown_by_status(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def browser(tmp_path: Path) -> explore.Browser:
+def browser(tmp_path: Path) -> Browser:
     pytest.importorskip("ipywidgets")
     return explore.pair_browser(run(tmp_path))
 
 
-def test_filters_narrow_the_pairs(browser: explore.Browser) -> None:
+def test_filters_narrow_the_pairs(browser: Browser) -> None:
     browser.filters["track"].value = "instruction"
     assert browser.selected["pair_key"].tolist() == ["k2"]
     assert browser.note.value.startswith("1 of 1 · 0 marked")
@@ -189,7 +190,7 @@ def test_filters_narrow_the_pairs(browser: explore.Browser) -> None:
     assert browser.selected["pair_key"].tolist() == ["k1"]
 
 
-def test_buttons_turn_the_pages_and_stop_at_the_ends(browser: explore.Browser) -> None:
+def test_buttons_turn_the_pages_and_stop_at_the_ends(browser: Browser) -> None:
     browser.after.click()
     assert "s2" in Reader(browser.view.value).text
     browser.after.click()
@@ -199,7 +200,7 @@ def test_buttons_turn_the_pages_and_stop_at_the_ends(browser: explore.Browser) -
     assert browser.place.value == 1
 
 
-def test_nothing_that_passes_the_filters_is_said(browser: explore.Browser) -> None:
+def test_nothing_that_passes_the_filters_is_said(browser: Browser) -> None:
     browser.filters["track"].value = "instruction"
     browser.range.value = (1.0, 2.0)
     assert browser.view.value == "nothing passes these filters"
@@ -207,7 +208,7 @@ def test_nothing_that_passes_the_filters_is_said(browser: explore.Browser) -> No
     assert browser.marked.empty
 
 
-def test_marks_follow_their_pair_and_are_exported_without_texts(browser: explore.Browser) -> None:
+def test_marks_follow_their_pair_and_are_exported_without_texts(browser: Browser) -> None:
     browser.after.click()
     browser.mark.value = True
     browser.before.click()

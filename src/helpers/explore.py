@@ -11,19 +11,18 @@ import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from helpers import keyed
+from helpers.browser import Browser
 
 if TYPE_CHECKING:
     from helpers.runs import Run
 
 __all__ = [
-    "Browser",
     "Html",
     "edits_html",
     "judgement_browser",
@@ -150,99 +149,6 @@ def judgement_browser(run: Run) -> Browser:
     return Browser(rows, filters, "overall_score", judgement_html, run.path / "marked_judgements.csv")
 
 
-class Browser:
-    """Widgets over a table: filters (columns and what they are called), a range, a page, marks, and their export.
-
-    `selected` is what the filters leave, `marked` the rows that were marked. Exports leave the texts out: a cell that
-    a model wrote could be a formula to a spreadsheet.
-    """
-
-    def __init__(
-        self,
-        rows: pd.DataFrame,
-        filters: Mapping[str, str],
-        ranged: str,
-        render: Callable[[dict[str, Any]], str],
-        export_to: Path,
-    ) -> None:
-        import ipywidgets as widgets
-
-        self.rows, self.render, self.export_to, self.ranged = rows, render, export_to, ranged
-        self.selected, self._marks = rows, dict.fromkeys(rows.index, False)
-        self.filters = {
-            name: widgets.Dropdown(options=["any", *sorted(rows[name].dropna().unique())], description=title)
-            for name, title in filters.items()
-        }
-        low, high = (float(rows[ranged].min()), float(rows[ranged].max())) if rows[ranged].notna().any() else (0.0, 1.0)
-        self.range = widgets.FloatRangeSlider(
-            value=(low, high), min=low, max=high, step=0.1, description=ranged.split("_")[-1]
-        )
-        self.place = widgets.IntSlider(min=1, max=max(1, len(rows)), description="row", layout={"width": "30em"})
-        self.before, self.after = widgets.Button(description="◀ previous"), widgets.Button(description="next ▶")
-        self.mark = widgets.Checkbox(description="marked", indent=False)
-        self.export = widgets.Button(description="export marked")
-        self.note, self.view = widgets.Label(), widgets.HTML()
-        for control in (*self.filters.values(), self.range):
-            control.observe(self._filter, "value")
-        self.place.observe(self._draw, "value")
-        self.mark.observe(self._mark, "value")
-        self.before.on_click(lambda _: self._turn(-1))
-        self.after.on_click(lambda _: self._turn(1))
-        self.export.on_click(lambda _: self._export())
-        line = widgets.Layout(flex_flow="row wrap")
-        self.box = widgets.VBox(
-            [
-                widgets.HBox([*self.filters.values(), self.range], layout=line),
-                widgets.HBox([self.before, self.after, self.place, self.mark, self.export], layout=line),
-                self.note,
-                self.view,
-            ]
-        )
-        self._draw()
-
-    @property
-    def marked(self) -> pd.DataFrame:
-        """Return the marked rows without their texts."""
-        texts = {"prompt", "chosen", "rejected", "text", "reasoning", "response", "changes", "reason"}
-        rows = self.rows[[self._marks[index] for index in self.rows.index]]
-        return rows[[name for name in rows if name not in texts]]
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.box._repr_mimebundle_(**options)
-
-    def _filter(self, _: object = None) -> None:
-        keep = pd.Series(True, index=self.rows.index)
-        for name, control in self.filters.items():
-            keep &= True if control.value == "any" else self.rows[name] == control.value
-        if self.range.value != (self.range.min, self.range.max):
-            keep &= self.rows[self.ranged].between(*self.range.value)
-        self.selected = self.rows[keep]
-        self.place.max = max(1, len(self.selected))
-        self.place.value = 1
-        self._draw()
-
-    def _turn(self, pages: int) -> None:
-        self.place.value = min(max(1, self.place.value + pages), self.place.max)
-
-    def _draw(self, _: object = None) -> None:
-        marks = f"{sum(self._marks.values())} marked · click the round handle, then ← and → turn the pages"
-        self.note.value = f"{self.place.value if len(self.selected) else 0} of {len(self.selected):,} · {marks}"
-        self.view.value = "nothing passes these filters"
-        if len(self.selected):
-            row = self.selected.iloc[self.place.value - 1]
-            self.mark.value = self._marks[row.name]
-            self.view.value = f'<div style="line-height:1.5">{self.render(row.to_dict())}</div>'
-
-    def _mark(self, _: object) -> None:
-        if len(self.selected) and self._marks[self.selected.index[self.place.value - 1]] != self.mark.value:
-            self._marks[self.selected.index[self.place.value - 1]] = self.mark.value
-            self._draw()
-
-    def _export(self) -> None:
-        self.marked.to_csv(self.export_to, index=False, lineterminator="\n")
-        self.note.value = f"{len(self.marked)} rows written to {self.export_to.name} in the run's folder"
-
-
 def _escape(value: object) -> str:
     return html.escape(str(value)) if _known(value) else "–"
 
@@ -259,9 +165,7 @@ def _facts(row: Mapping[str, Any], names: Sequence[str]) -> str:
 def _scale(pair: Mapping[str, Any]) -> str:
     """Return the scale in half steps with C, R and A where the chosen score, the rejected one and the anchor lie."""
     places = {"C": pair.get("score_chosen"), "R": pair.get("score_rejected"), "A": pair.get("anchor_score")}
-    nearest = {
-        sign: round(float(score) * 2) / 2 for sign, score in places.items() if _known(score) and score is not None
-    }
+    nearest = {sign: round(float(str(score)) * 2) / 2 for sign, score in places.items() if _known(score)}
     marks = [" ".join(sign for sign, place in nearest.items() if place == step) for step in HALF_STEPS]
     signs = "".join(f'<td style="{CELL}"><b>{mark}</b></td>' for mark in marks)
     steps = "".join(f'<th scope="col" style="{CELL}">{step:g}</th>' for step in HALF_STEPS)

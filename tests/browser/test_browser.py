@@ -151,7 +151,7 @@ def test_the_pair_browser_filters_pages_and_marks(watched: Watched, lab: tuple[s
     page.locator(".widget-dropdown", has_text="track").locator("select").select_option("instruction")
     note(page, "1 of 4 · 1 marked").wait_for()
     page.get_by_role("button", name="export marked").click()
-    note(page, "1 rows written to marked_pairs.csv").wait_for()
+    note(page, "1 marked, written to marked_pairs.csv").wait_for()
     written = (lab[2] / "marked_pairs.csv").read_text()
     assert written.splitlines()[1].startswith("k1,")
     assert "page 1" not in written

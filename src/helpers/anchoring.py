@@ -13,7 +13,7 @@ _BY_TYPE = {f"{known.type}_{known.rate * 100:.0f}pct": name for name, known in C
 
 
 def condition_names(judgements: pd.DataFrame) -> pd.Series:
-    """Return each row's condition under its canonical name; a condition of the user's own keeps its name.
+    """Return each row's condition under its canonical name, as a category; one of the user's own keeps its name.
 
     Read from `dataset_name`, or else put together from `perturbation_type` and `perturbation_rate`.
 
@@ -28,7 +28,8 @@ def condition_names(judgements: pd.DataFrame) -> pd.Series:
     codes, names = pd.factorize(given)
     if (codes < 0).any():
         raise ValueError(f"judgement {judgements.index[codes < 0][0]} has no dataset_name")
-    return pd.Series(pd.Index([_canonical(name) for name in names], dtype="str").take(codes), judgements.index)
+    places, known = pd.factorize(pd.Series([_canonical(name) for name in names], dtype="str"))
+    return pd.Series(pd.Categorical.from_codes(places[codes], known), judgements.index)
 
 
 def anchor_scores(judgements: pd.DataFrame, *, min_scores: int = 1) -> pd.DataFrame:
@@ -62,8 +63,10 @@ def instruction_anchors(judgements: pd.DataFrame, *, min_scores: int = 1) -> pd.
 
 def _graded(judgements: pd.DataFrame) -> pd.DataFrame:
     names = condition_names(judgements)
-    graded = judgements.assign(dataset_name=names)[names.isin(GRADED)]
-    return _scored(graded, ["sample_id", "dataset_name", "judge", "repeat"])
+    graded = names.isin(GRADED)
+    keys = [key for key in ("sample_id", "judge", "repeat", "overall_score") if key in judgements]
+    table = judgements.loc[graded, keys].assign(dataset_name=names[graded])
+    return _scored(table, ["sample_id", "dataset_name", "judge", "repeat"])
 
 
 def _scored(judgements: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

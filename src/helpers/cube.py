@@ -87,7 +87,8 @@ def _places(judges: pd.Series, panel: list[str]) -> Ints:
 
 def _conditions(judgements: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
     """Return what is known of each condition, and for each row its place among them (-1: original)."""
-    codes, names = pd.factorize(anchoring.condition_names(judgements))
+    named = anchoring.condition_names(judgements)
+    codes, names = np.asarray(named.cat.codes, dtype=np.int64), named.cat.categories
     first = np.zeros(len(names), dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     table = pd.DataFrame([CONDITIONS.get(name, (None, None, None)) for name in names], columns=list(KNOWN))

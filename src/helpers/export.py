@@ -36,6 +36,8 @@ __all__ = [
     "write_track",
 ]
 
+Ints = npt.NDArray[np.int64]
+
 ROW_GROUP = 8_192
 SPLITS = ("train", "validation")
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
@@ -58,7 +60,7 @@ MORE_COLUMNS = (
     "pair_key",
 )
 # Each text of a batch once, and for each row the place of its text.
-Distinct = tuple[pa.Array, npt.NDArray[np.int64]]
+Distinct = tuple[pa.Array, Ints]
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ def write_track(track: Track, folder: Path, message_format: str, part: int = 0, 
     """Write a track's files, or one part of them, into a folder for `finish`; return the number of pairs left out."""
     schema = _schema(track.pairs, message_format, ids)
     left_out = 0
+    texts = _sources(track)
     for split in SPLITS:
-        pairs = track.pairs[track.pairs["split"] == split]
+        rows = np.flatnonzero(track.pairs["split"] == split)
         path = folder / track.name / f"{split}-{part:05d}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        left_out += len(pairs) - _write(path, _batches(track, pairs, schema), schema)
+        left_out += len(rows) - _write(path, _batches(track, rows, texts, schema), schema)
     return left_out
 
 
@@ -188,12 +190,12 @@ def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
     return rows
 
 
-def _batches(track: Track, pairs: pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
-    sources = _sources(track, pairs)
+def _batches(track: Track, rows: Ints, sources: Sequence[Texts], schema: pa.Schema) -> Iterator[pa.Table]:
     encode = _as_messages if schema.field("prompt").type == MESSAGES else _as_json
-    for start in range(0, len(pairs), ROW_GROUP):
-        part = pairs.iloc[start : start + ROW_GROUP]
-        texts = [_distinct(source.take(np.arange(start, start + len(part)))) for source in sources]
+    for start in range(0, len(rows), ROW_GROUP):
+        some = rows[start : start + ROW_GROUP]
+        part = track.pairs.iloc[some]
+        texts = [_distinct(source.take(some)) for source in sources]
         _refuse_empty(part, texts)
         keep = np.flatnonzero(~_equal_answers(*texts[1:]))
         columns = _scalars(part.iloc[keep], schema)
@@ -203,11 +205,12 @@ def _batches(track: Track, pairs: pd.DataFrame, schema: pa.Schema) -> Iterator[p
         yield pa.table(columns, schema=schema)
 
 
-def _sources(track: Track, pairs: pd.DataFrame) -> list[Texts]:
+def _sources(track: Track) -> list[Texts]:
     if track.texts is None:
-        return [Texts.of(pairs[name]) for name in TEXT_COLUMNS]
+        return [Texts.of(track.pairs[name]) for name in TEXT_COLUMNS]
     user, text = Texts.of(track.texts["user"]), Texts.of(track.texts["text"])
-    return [source.take(pairs[name].to_numpy()) for name, source in zip(TEXT_COLUMNS, (user, text, text), strict=True)]
+    sources = zip(TEXT_COLUMNS, (user, text, text), strict=True)
+    return [source.take(track.pairs[name].to_numpy()) for name, source in sources]
 
 
 def _distinct(texts: Texts) -> Distinct:
@@ -266,8 +269,10 @@ def _as_json(contents: pa.Array, system: str, role: str) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f]")).as_py():
+    data = np.frombuffer(Texts(texts, np.arange(len(texts))).bytes()[0], np.uint8)
+    found = {plain: np.count_nonzero(data == ord(plain)) for plain in '\\"\n\r\t'}
+    if np.count_nonzero(data < 32) > found["\n"] + found["\r"] + found["\t"]:
         return pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], texts.type)
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-        texts = pc.replace_substring(texts, plain, escaped)
+    for plain in (plain for plain, count in found.items() if count):
+        texts = pc.replace_substring(texts, plain, json.dumps(plain)[1:-1])
     return texts

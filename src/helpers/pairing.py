@@ -79,12 +79,12 @@ PUBLISHED = PairingRules()
 class _Flow:
     """The fate of every candidate, (cells, judge pairs), and for those kept, best first: cell, judges, anchor, key."""
 
-    fates: npt.NDArray[np.int64]
+    fates: npt.NDArray[np.int8]
     cell: Ints
     chosen: Ints
     rejected: Ints
     anchor: Floats
-    keys: pd.Series
+    keys: pd.Series | None
 
 
 def make_pairs(
@@ -107,7 +107,7 @@ def make_pairs(
     pairs = pair_rows(judgements, anchors, judges=judges, rules=rules)
     if _has_texts(judgements):
         return with_texts(pairs, judgements)
-    return pairs.drop(columns=["prompt", "chosen", "rejected", "pair_key"])
+    return pairs.drop(columns=["prompt", "chosen", "rejected"])
 
 
 def pair_rows(
@@ -123,7 +123,7 @@ def pair_rows(
     cell, panel = flow.cell, pd.Index(scores.panel, dtype="str")
     chosen, rejected = scores.scores[cell, flow.chosen], scores.scores[cell, flow.rejected]
     condition = {name: scores.conditions[name].array.take(scores.condition[cell]) for name in scores.conditions}
-    return pd.DataFrame(
+    pairs = pd.DataFrame(
         {
             "prompt": scores.rows[cell, 0],
             "chosen": scores.rows[cell, flow.chosen],
@@ -139,9 +139,9 @@ def pair_rows(
             "chosen_model": panel.take(flow.chosen),
             "rejected_model": panel.take(flow.rejected),
             "dataset_name": condition["dataset_name"],
-            "pair_key": flow.keys.array,
         }
     )
+    return pairs if flow.keys is None else pairs.assign(pair_key=flow.keys.array)
 
 
 def attrition(
@@ -172,10 +172,15 @@ def _flow(scores: Cube, judgements: pd.DataFrame, anchors: pd.DataFrame, rules: 
     left, right = (side[pair] for side in np.triu_indices(len(scores.panel), 1))
     first = left_chosen[cell, pair]
     chosen, rejected = np.where(first, left, right), np.where(first, right, left)
-    keys, again = _keys(scores, judgements, cell, chosen, rejected)
+    if not _has_texts(judgements):
+        return _Flow(fates, cell, chosen, rejected, anchor[cell], None)
+    keys = _keys(scores, judgements, cell, chosen, rejected)
+    by_condition = np.lexsort((scores.sample[cell], scores.condition[cell]))
+    again = np.empty(len(cell), dtype=bool)
+    again[by_condition] = keys.iloc[by_condition].duplicated()
     fates[cell[again], pair[again]] = DUPLICATE
     kept = ~again
-    return _Flow(fates, cell[kept], chosen[kept], rejected[kept], anchor[cell[kept]], keys[kept])
+    return _Flow(fates, cell[kept], chosen[kept], rejected[kept], anchor[cell[kept]], keys.loc[kept, "key"])
 
 
 def _cell_anchors(scores: Cube, judgements: pd.DataFrame, anchors: pd.DataFrame, rules: PairingRules) -> Floats:
@@ -195,32 +200,34 @@ def _cell_anchors(scores: Cube, judgements: pd.DataFrame, anchors: pd.DataFrame,
     return found
 
 
-def _try_rules(scores: Cube, anchor: Floats, rules: PairingRules) -> tuple[npt.NDArray[np.int64], Bools]:
+def _try_rules(scores: Cube, anchor: Floats, rules: PairingRules) -> tuple[npt.NDArray[np.int8], Bools]:
     """Return the fate of every two judges on every text, and whether the alphabetically first of them is chosen."""
     left, right = np.triu_indices(len(scores.panel), 1)
     a, b = scores.scores[:, left], scores.scores[:, right]
     error = (scores.conditions["perturbation_category"] == "error").to_numpy()[scores.condition][:, None]
-    off_a, off_b = np.abs(a - anchor), np.abs(b - anchor)
-    nearest = rules.rule == "nearest"
-    left_chosen = np.where(error, a < b, off_a < off_b if nearest else a > b)
-    chosen, rejected = np.where(left_chosen, a, b), np.where(left_chosen, b, a)
     delta = np.abs(a - b)
-    undecided = np.where(error, chosen > anchor - EPSILON, np.abs(off_a - off_b) <= EPSILON)
-    shortfall = np.where(error, anchor - rejected, np.minimum(off_a, off_b) if nearest else anchor - chosen)
-    tolerance = np.where(error, rules.error_tolerance, rules.represent_tolerance)
+    left_chosen, shortfall = (a > b) != error, anchor - np.maximum(a, b)
+    undecided: Bools | bool = False
+    if rules.rule == "nearest":
+        off_a, off_b = np.abs(a - anchor), np.abs(b - anchor)
+        left_chosen = np.where(error, left_chosen, off_a < off_b)
+        shortfall = np.where(error, shortfall, np.minimum(off_a, off_b))
+        undecided = np.where(error, np.minimum(a, b) > anchor - EPSILON, np.abs(off_a - off_b) <= EPSILON)
     tests = {
         "incomplete_panel": np.isnan(scores.scores).any(axis=1, keepdims=True),
         "no_anchor": np.isnan(anchor),
         "equal": delta <= EPSILON,
         "below_min_delta": delta < rules.min_delta - EPSILON,
-        "wrong_side": undecided & nearest,
-        "beyond_tolerance": shortfall > tolerance + EPSILON,
+        "wrong_side": undecided,
+        "beyond_tolerance": shortfall > np.where(error, rules.error_tolerance, rules.represent_tolerance) + EPSILON,
     }
-    fates = np.select(list(tests.values()), [FATES.index(name) for name in tests], KEPT)
-    return np.broadcast_to(fates, a.shape).copy(), left_chosen
+    fates = np.full(a.shape, KEPT, dtype=np.int8)
+    for name, falls in reversed(tests.items()):
+        np.copyto(fates, FATES.index(name), where=falls)
+    return fates, left_chosen
 
 
-def _cap(fates: npt.NDArray[np.int64], scores: Cube, max_pairs: int) -> Ints:
+def _cap(fates: npt.NDArray[np.int8], scores: Cube, max_pairs: int) -> Ints:
     """Mark what is over the cap of each text; return its judge pairs by delta, then by their names."""
     left, right = np.triu_indices(len(scores.panel), 1)
     delta = np.round(np.abs(scores.scores[:, left] - scores.scores[:, right]), 9)
@@ -230,21 +237,15 @@ def _cap(fates: npt.NDArray[np.int64], scores: Cube, max_pairs: int) -> Ints:
     return order
 
 
-def _keys(scores: Cube, judgements: pd.DataFrame, cell: Ints, chosen: Ints, rejected: Ints) -> tuple[pd.Series, Bools]:
-    """Return each pair's key, and whether the same three texts came before it (represent first, then by sample)."""
-    if not _has_texts(judgements):
-        return pd.Series("", index=range(len(cell)), dtype="str"), np.zeros(len(cell), dtype=bool)
-    rows = [scores.rows[cell, judge] for judge in (np.zeros_like(chosen), chosen, rejected)]
+def _keys(scores: Cube, judgements: pd.DataFrame, cell: Ints, chosen: Ints, rejected: Ints) -> pd.DataFrame:
     user, text = Texts.of(judgements["user"]), Texts.of(judgements["text"])
-    texts = [source.take(row) for source, row in zip((user, text, text), rows, strict=True)]
-    for row, found, column in zip(rows, texts, ("user", "text", "text"), strict=True):
-        if (found.places < 0).any():
-            raise ValueError(f"judgement {judgements.index[row[found.places < 0][0]]} has a score but no {column}")
-    keys = pair_keys(*texts)
-    by_condition = np.lexsort((scores.sample[cell], scores.condition[cell]))
-    again = np.empty(len(cell), dtype=bool)
-    again[by_condition] = keys.iloc[by_condition].duplicated()
-    return keys["key"], again
+    parts = []
+    for name, texts, judge in (("user", user, np.zeros_like(chosen)), ("text", text, chosen), ("text", text, rejected)):
+        row = scores.rows[cell, judge]
+        parts.append(texts.take(row))
+        if (missing := parts[-1].places < 0).any():
+            raise ValueError(f"judgement {judgements.index[row[missing][0]]} has a score but no {name}")
+    return pair_keys(*parts)
 
 
 def instruction_pairs(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from helpers import keyed
 from helpers.leaks import prompt_text
-from helpers.texts import Signatures, Texts, common_wording, digests, signatures, similar
+from helpers.texts import Signatures, Texts, Words, common_wording, digests, signatures, similar
 
 __all__ = ["KEPT_TOGETHER", "draw_samples", "sample_summary", "split"]
 
@@ -63,13 +63,13 @@ def sample_summary(pairs: pd.DataFrame, texts: pd.DataFrame | None = None) -> pd
     counts = np.bincount(sample * len(categories) + category, minlength=len(ids) * len(categories))
     if "prompt" in pairs:
         prompts = _prompts(pairs, texts)
-        digest = pd.Series(digests(prompts))
+        digest = digests(prompts)
+        family = _family(sample, digest, len(ids))
         rate = pairs.get("perturbation_rate", pd.Series(0.0, pairs.index)).to_numpy("float64", na_value=np.inf)
-        table = pd.DataFrame({"sample": sample, "rate": rate, "digest": digest, "row": range(len(pairs))})
-        family = _family(table, len(ids))
-        mildest = table.sort_values(["sample", "rate", "digest"]).drop_duplicates("sample")["row"].to_numpy()
+        order = np.lexsort((digest, rate, sample))
+        mildest = order[np.searchsorted(sample[order], np.arange(len(ids)))]
         wording = prompts.values.take(prompts.places[mildest]).to_pylist()
-        hashes = signatures(wording, common_wording(wording[:1000]))
+        hashes = signatures(wording, common_wording(wording[:200]))
     else:
         family, hashes = np.arange(len(ids)), np.full((len(ids), 1), np.iinfo(np.uint32).max, np.uint32)
     facts = pd.DataFrame({"family": ids.take(family), "signature": list(hashes)})
@@ -134,11 +134,10 @@ def _prompts(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Texts:
     return Texts.of(prompt.map(prompt_text).astype("str"))
 
 
-def _family(table: pd.DataFrame, n_samples: int) -> Ints:
+def _family(sample: Ints, digest: Words, n_samples: int) -> Ints:
     """Return for each sample the first of those that share a prompt with it, directly or by way of others."""
-    links = table[["sample", "digest"]].drop_duplicates()
-    first = links.groupby("digest")["sample"].transform("min")
-    group = _components([(links["sample"].to_numpy(), first.to_numpy())], n_samples)
+    _, first, prompt = np.unique(digest, return_index=True, return_inverse=True)
+    group = _components([(sample, sample[first][prompt])], n_samples)
     return np.unique(group, return_index=True)[1][group]
 
 

@@ -53,8 +53,9 @@ class Texts:
     def bytes(self) -> tuple[memoryview, list[int]]:
         """Return all texts as one run of UTF-8 and where each begins (and the last one ends)."""
         _, offsets, data = self.values.buffers()
-        start, count = self.values.offset, len(self.values)
-        return memoryview(data or b""), np.frombuffer(offsets, np.int64)[start : start + count + 1].tolist()
+        first = self.values.offset
+        starts = np.frombuffer(offsets, np.int64)[first : first + len(self.values) + 1]
+        return memoryview(data or b"")[: starts[-1]], starts.tolist()
 
 
 def _large(column: pd.Series | pd.Index) -> pa.Array:
@@ -68,14 +69,12 @@ def with_texts(pairs: pd.DataFrame, judgements: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(**{name: judgements[source].array.take(pairs[name]) for name, source in sources.items()})
 
 
-def digests(texts: Texts) -> list[bytes]:
-    """Return the SHA-256 of each row's text; a text that several rows share is hashed once."""
+def digests(texts: Texts) -> Words:
+    """Return the first 64 bits of the SHA-256 of each row's text; a text that several rows share is hashed once."""
     data, offsets = texts.bytes()
-    known: dict[int, bytes] = {}
-    for place in texts.places.tolist():
-        if place not in known:
-            known[place] = hashlib.sha256(data[offsets[place] : offsets[place + 1]]).digest()
-    return [known[place] for place in texts.places.tolist()]
+    places, back = np.unique(texts.places, return_inverse=True)
+    hashed = b"".join(hashlib.sha256(data[offsets[p] : offsets[p + 1]]).digest()[:8] for p in places.tolist())
+    return np.frombuffer(hashed, "<u8")[back]
 
 
 def pair_keys(user: Texts, chosen: Texts, rejected: Texts) -> pd.DataFrame:

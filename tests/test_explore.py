@@ -76,6 +76,7 @@ def judgement(**change: Any) -> dict[str, Any]:
 def run(tmp_path: Path, pairs: list[dict[str, Any]] | None = None) -> Any:
     items = [
         {"item_id": "s1/original", "dataset_name": "original", "response": "heat at 500 °C", "changes": None},
+        {"item_id": "i1/0", "dataset_name": "flan", "response": None, "changes": None},
         {"item_id": "s1/numeric", "dataset_name": "numerical_perturbation_100pct", "response": "x", "changes": [EDIT]},
     ]
     rows = [judgement(), judgement(judge="blind", overall_score=None, status="refused", text=PAYLOAD)]
@@ -85,6 +86,7 @@ def run(tmp_path: Path, pairs: list[dict[str, Any]] | None = None) -> Any:
         ),
         "items": pd.DataFrame(items).assign(track="recipe", sample_id="s1", prompt="Make it."),
         "judgements": pd.DataFrame(rows),
+        "completions": pd.DataFrame({"item_id": ["i1/0"], "response": ["Paris."]}),
     }
     return SimpleNamespace(path=tmp_path, read=lambda name, columns=None: tables[name][columns or list(tables[name])])
 
@@ -219,6 +221,14 @@ def test_marks_follow_their_pair_and_are_exported_without_texts(browser: Browser
     written = pd.read_csv(browser.export_to)
     assert written["pair_key"].tolist() == ["k2"]
     assert not {"chosen", "rejected", "prompt"} & set(written)
+
+
+def test_a_judged_answer_is_shown_with_its_judgement(tmp_path: Path) -> None:
+    made = run(tmp_path)
+    rows = made.read("judgements").assign(item_id="i1/0")
+    read = made.read
+    made.read = lambda name, columns=None: rows if name == "judgements" else read(name, columns)
+    assert "Paris." in Reader(explore.show_judgements(made, seed=42)).text
 
 
 def test_judgements_without_a_score_come_first(tmp_path: Path) -> None:

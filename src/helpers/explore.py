@@ -212,6 +212,8 @@ def _drawn(rows: pd.DataFrame, key: list[str], n: int, seed: int) -> pd.DataFram
 
 def _judgements(run: Run) -> pd.DataFrame:
     items = run.read("items", ["item_id", "track", "sample_id", "dataset_name", "prompt", "response"])
+    written = run.read("completions", ["item_id", "response"]).set_index("item_id")["response"]
+    items["response"] = items["response"].fillna(items["item_id"].map(written))
     return run.read("judgements").merge(items, on="item_id", how="left", validate="m:1")
 
 

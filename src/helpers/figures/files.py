@@ -6,8 +6,8 @@ import base64
 import html
 import io
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -56,11 +56,7 @@ class Shown:
 
 def show(drawn: Artist, caption: str) -> Shown:
     """Return the picture of axes or a figure with its caption, and close the figure."""
-    fig = _prepared(drawn)
-    with plt.rc_context({"svg.fonttype": "path"}):  # as outlines it looks the same on every machine
-        svg = _bytes(fig, "svg").decode()
-    plt.close(fig)
-    return Shown(svg, caption)
+    return _picture(_prepared(drawn), caption)
 
 
 def save(drawn: Artist, stem: Path, data: pd.DataFrame, caption: str) -> Shown:
@@ -77,8 +73,7 @@ def save(drawn: Artist, stem: Path, data: pd.DataFrame, caption: str) -> Shown:
     files = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in contents)
     for file, content in zip(files, contents.values(), strict=True):
         file.write_bytes(content)
-    shown = show(fig, caption)
-    return Shown(shown.svg, caption, files)
+    return replace(_picture(fig, caption), files=files)
 
 
 def check_glyphs(fig: Figure) -> None:
@@ -94,9 +89,17 @@ def check_glyphs(fig: Figure) -> None:
                 )
 
 
-def _characters(families: Iterable[str]) -> set[int]:
+@cache
+def _characters(families: tuple[str, ...]) -> frozenset[int]:
     fonts = [font_manager.get_font(font_manager.findfont(name)) for name in families]
-    return {code for font in fonts for code in font.get_charmap()}
+    return frozenset(code for font in fonts for code in font.get_charmap())
+
+
+def _picture(fig: Figure, caption: str) -> Shown:
+    with plt.rc_context({"svg.fonttype": "path"}):  # as outlines it looks the same on every machine
+        svg = _bytes(fig, "svg").decode()
+    plt.close(fig)
+    return Shown(svg, caption)
 
 
 def _prepared(drawn: Artist) -> Figure:
@@ -107,7 +110,8 @@ def _prepared(drawn: Artist) -> Figure:
         plt.rcParams["savefig.dpi"]
     )  # letters are hinted by the pixel: laid out at 100 dpi, labels get cut at 300
     fig.draw_without_rendering()
-    fig.set_layout_engine("none")
+    with plt.rc_context({"figure.constrained_layout.use": False}):
+        fig.set_layout_engine(None)
     return fig
 
 

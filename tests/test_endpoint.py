@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from helpers import judges
 from helpers.answers import Request
-from helpers.judges import Model, ModelError, endpoint
-from helpers.judges.endpoint import Http
+from helpers.judges import Model, ModelError, endpoint, reading
 from helpers.judges.lanes import Lane, Row
+from helpers.judges.reading import Http
 from tests.server import completion
 
 NOW = 1_800_000_000.0
@@ -43,7 +43,7 @@ JSON = st.recursive(
 
 def read(payload, status=200, **headers):
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    return endpoint.read(Http(status, {name.replace("_", "-"): text for name, text in headers.items()}, data), now=NOW)
+    return reading.read(Http(status, {name.replace("_", "-"): text for name, text in headers.items()}, data), now=NOW)
 
 
 @given(status=st.integers(0, 999), data=st.binary() | JSON.map(lambda value: json.dumps(value).encode()))

@@ -4,16 +4,20 @@ import asyncio
 import json
 import statistics
 import types
+from collections import Counter
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import helpers.judges.flow
 from helpers import judges, verdicts
 from helpers.answers import Answer, Request, Store, StoreError
-from helpers.judges import Budget, Clock, Model, ModelError, Outcome, Stopped, local
+from helpers.judges import Budget, Clock, Model, ModelError, Outcome, Stopped, Tally, local
+from helpers.judges.reading import Http
 from helpers.progress import Progress
 from tests.server import Reply, Server, completion, scripted
 
@@ -553,3 +557,49 @@ async def test_built_in_judges_answer_through_the_same_store(store, monkeypatch)
     assert list(outcome.failed.values()) == ["rule_error: ValueError: no such element: Zz"] * 2
     rules.fingerprint = lambda: "2"
     assert store.get_many(judges.keys(requests, models)) == [None] * 6
+
+
+MOODS = {
+    "good": (200, completion('{"overall_score": 4.0}')),
+    "vague": (200, completion("Quite nice.")),
+    "empty": (200, completion("")),
+    "cut off": (200, completion("{", finish_reason="length")),
+    "busy": (429, {"error": {"message": "busy"}}),
+    "broken": (500, {"error": {"message": "internal"}}),
+    "too long": (400, {"error": {"message": "maximum context length"}}),
+    "no": (400, {"error": {"message": "no"}}),
+    "garbage": (200, "<html>"),
+}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    moods=st.lists(st.sampled_from(list(MOODS)), min_size=1, max_size=60),
+    count=st.integers(0, 40),
+    limit=st.integers(0, 50),
+    width=st.integers(1, 64),
+)
+def test_whatever_a_server_does_every_row_is_counted_once_and_no_limit_is_passed(moods, count, limit, width):
+    sent = []
+
+    async def post(url, headers, data, timeout_s):
+        sent.append(json.loads(data)["messages"][0]["content"])
+        await asyncio.sleep(0)
+        status, payload = MOODS[moods[len(sent) % len(moods)]]
+        return Http(status, {}, json.dumps(payload).encode())
+
+    models = {"judge": Model(name="judge", base_url="http://127.0.0.1:9/v1", model="m")}
+    budget = Budget(requests=limit)
+    with Store(":memory:") as store:
+        options = {"models": models, "usable": has_verdict, "clock": FakeClock(), "post": post, "budget": budget}
+        outcome = asyncio.run(judges.ask(rows(count), store=store, concurrency=width, **options))
+        answers = store.get_many(outcome.keys)
+    tally = outcome.tallies.get("judge", Tally())
+    assert tally.requests == count
+    assert tally.answered + tally.unusable + sum(tally.failed.values()) + tally.not_asked == count
+    assert tally.answered == sum(answer is not None and answer.usable for answer in answers)
+    assert len(outcome.failed) == sum(tally.failed.values()) + tally.not_asked
+    assert len(sent) == tally.sent <= (limit or 4 * count)
+    assert max(Counter(sent).values(), default=0) <= 4
+    assert budget.reserved == 0.0
+    assert (tally.not_asked > 0) == bool(outcome.stopped or tally.stopped)

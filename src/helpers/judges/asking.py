@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from helpers.answers import ANSWERED, FAILED, UNUSABLE, Answer, Reply
 from helpers.judges import endpoint
 from helpers.judges.accounts import Budget, Outcome, estimate
-from helpers.judges.endpoint import Exchange, Post, Server
+from helpers.judges.endpoint import Post, Server
 from helpers.judges.lanes import ASK_LIMIT, FIRST_BACKOFF_S, Lane, Row
 from helpers.judges.ledger import Ledger
 from helpers.judges.models import Model
+from helpers.judges.reading import Exchange
 from helpers.progress import Progress
 
 __all__ = ["Asking", "Clock"]

@@ -17,9 +17,10 @@ import pandas as pd
 
 from helpers.answers import FAILED, UNUSABLE, Reply, Request, Store
 from helpers.judges import endpoint
-from helpers.judges.endpoint import Http
 from helpers.judges.lanes import Row
 from helpers.judges.models import Model, keys
+from helpers.judges.reading import Http
+from helpers.judges.reading import read as read_reply
 
 __all__ = ["read", "write"]
 
@@ -123,7 +124,7 @@ def _reply(line: bytes, owners: Mapping[bytes, str], models: Mapping[str, Model]
     content = response.get("body") or {"error": result.get("error")}
     status = response.get("status_code")
     http = Http(status if isinstance(status, int) else 0, {}, json.dumps(content).encode())
-    exchange = endpoint.read(http, now=0.0)
+    exchange = read_reply(http, now=0.0)
     reply = endpoint.as_reply(models[owners[key]], key, exchange, started=time.time())
     if exchange.kind in ("answer", "empty"):
         return reply._replace(state=UNUSABLE)

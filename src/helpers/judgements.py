@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from helpers import records, rubrics, verdicts
+from helpers import records, rubrics, texts
+from helpers import verdicts as parser
 from helpers.answers import Answer, Request
 
 __all__ = [
@@ -53,7 +54,10 @@ def requests(
     """
     sampling = _sampling(temperature=temperature, max_tokens=max_tokens)
     answered = items[items["response"].notna()]
-    prompts = [_messages(*row, references or {}) for row in _rows(answered, "track", "sample_id", "prompt", "response")]
+    prompts = [
+        _messages(track, sample_id, prompt, response, references or {})
+        for track, sample_id, prompt, response in _rows(answered, "track", "sample_id", "prompt", "response")
+    ]
     ids = answered["item_id"].tolist()
     rows = [
         (item_id, judge, repeat, messages)
@@ -81,7 +85,7 @@ def completion_requests(items: pd.DataFrame, *, max_tokens: int | None = None) -
 
 def is_answer(answer: Answer) -> bool:
     """Say whether a judge's reply settles its request: it holds a verdict, or is a refusal or off the scale."""
-    return verdicts.parse(answer.text, finish_reason=answer.finish_reason, refusal=answer.refusal).status in FINAL
+    return parser.parse(answer.text, finish_reason=answer.finish_reason, refusal=answer.refusal).status in FINAL
 
 
 def judgements(
@@ -154,6 +158,27 @@ def of_answers(judgements: pd.DataFrame, items: pd.DataFrame, completions: pd.Da
     return judgements.drop(columns="text").merge(answers, on="item_id", validate="m:1")
 
 
+def pair_tables(
+    recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answer_pairs: pd.DataFrame, rows: int = 8_192
+) -> Iterator[pa.Table]:
+    """Yield the table `pairs` in parts; the texts of a part of the recipes' pairs are looked up when it is its turn."""
+    schema = records.SCHEMAS["pairs"]
+    for start in range(0, max(1, len(recipe_pairs)), rows):
+        part = texts.with_texts(recipe_pairs.iloc[start : start + rows], verdicts).assign(track="recipe")
+        yield _typed(part, schema)
+    yield _typed(answer_pairs.assign(track="instruction"), schema)
+
+
+def _typed(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    arrays = [
+        pa.array(frame[field.name], field.type, from_pandas=True)
+        if field.name in frame
+        else pa.nulls(len(frame), field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
 def _rows(frame: pd.DataFrame, *columns: str) -> Iterable[tuple[Any, ...]]:
     return frame[list(columns)].itertuples(index=False, name=None)
 
@@ -181,7 +206,7 @@ def _judgement(key: bytes, answer: Answer | None, failed: Mapping[bytes, str]) -
     if answer is None:
         verdict = {"overall_score": None, "status": "failed", "reason": failed.get(key, "the judge has not been asked")}
     else:
-        read = verdicts.parse(answer.text, finish_reason=answer.finish_reason, refusal=answer.refusal)
+        read = parser.parse(answer.text, finish_reason=answer.finish_reason, refusal=answer.refusal)
         scores |= {name: value for name, value in read.scores.items() if name in scores}
         verdict = {"overall_score": read.overall_score, "status": read.status, "reason": read.reason or None}
     text = answer.text if answer is not None else None

@@ -80,6 +80,7 @@ class Params(BaseModel):
     max_pairs: Count = Field(5, description="most pairs a recipe and dataset")
     split_by: Literal["sample", "row"] = Field("sample", description="what never stands on both sides")
     validation_fraction: Share = Field(0.1, description="share of pairs in the validation split")
+    licence: str = Field("", description="licence of an input that is not built in, such as cc-by-4.0")
     message_format: Literal["messages", "json"] = Field("messages", description="lists of messages or JSON text")
     tau: Amount = Field(0.5, description="score change that counts as noticed")
     bootstrap_samples: Count = Field(1000, description="resamples behind every interval")

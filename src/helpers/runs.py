@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,13 +110,21 @@ class Run:
     params: Params
     writes: set[str] = field(default_factory=set)
 
-    def write(self, name: str, table: pd.DataFrame | pa.Table, schema: pa.Schema | None = None) -> None:
-        """Write data/<name>.parquet under the table's schema."""
+    def write(
+        self, name: str, table: pd.DataFrame | pa.Table | Iterable[pa.Table], schema: pa.Schema | None = None
+    ) -> None:
+        """Write data/<name>.parquet under the table's schema; a table in parts is never held as a whole."""
         schema = schema or SCHEMAS.get(name)
-        arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, schema, preserve_index=False)
-        arrow = plain_text(arrow.replace_schema_metadata(None))
-        with replacing(self.wrote(f"data/{name}.parquet")) as beside:
-            pq.write_table(arrow, beside, compression="zstd", row_group_size=ROW_GROUP)
+        if isinstance(table, pd.DataFrame):
+            table = pa.Table.from_pandas(table, schema, preserve_index=False)
+        parts = iter([table] if isinstance(table, pa.Table) else table)
+        first = plain_text(next(parts))
+        with (
+            replacing(self.wrote(f"data/{name}.parquet")) as beside,
+            pq.ParquetWriter(beside, first.schema, compression="zstd") as writer,
+        ):
+            for part in chain([first], parts):
+                writer.write_table(plain_text(part), row_group_size=ROW_GROUP)
 
     def wrote(self, name: str) -> Path:
         """Note that this stage writes a file of the run's folder, and return its path."""
@@ -158,11 +168,14 @@ class Run:
         return shown
 
     def numbers(self, **values: Any) -> dict[str, Any]:
-        """Put the numbers that this stage's prose cites into tables/summary.json, and hand them back."""
+        """Put the numbers that this stage's prose cites into summary.json and numbers.tex, and hand them back."""
+        from helpers import tables
+
         path = self.path / "tables" / "summary.json"
         summary = json.loads(path.read_text()) if path.exists() else {}
         summary[self.stage] = {**summary.get(self.stage, {}), **{key: _plain(value) for key, value in values.items()}}
         write_text(path, to_json(summary))
+        write_text(path.with_name("numbers.tex"), tables.numbers_tex(summary))
         return values
 
     def finish(self, *, inputs: Mapping[str, Any] | None = None, unfinished: int = 0, **counts: Any) -> None:
@@ -172,7 +185,7 @@ class Run:
         """
         record = {
             "stage": self.stage,
-            "params": self.params.model_dump(),
+            "params": self.params.model_dump(include=self.params.model_fields_set),
             "inputs": dict(inputs or {}),
             "outputs": {name: sha256(self.path / name) for name in sorted(self.writes)},
             "counts": {key: _plain(value) for key, value in counts.items()},
@@ -207,7 +220,7 @@ def open_run(params: Params, stage: str) -> Run:
 def plain_text(table: pa.Table) -> pa.Table:
     """Write every text column as `string`: pandas makes `large_string`, and readers refuse to join the two."""
     fields = [field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field for field in table.schema]
-    return table.cast(pa.schema(fields))
+    return table.cast(pa.schema(fields)).replace_schema_metadata(None)
 
 
 def _run_until(stage: str, params: Params) -> None:
@@ -223,14 +236,14 @@ def _run_until(stage: str, params: Params) -> None:
         raise RuntimeError(f"the notebooks before this one did not end well: {done.stderr.strip()}")
 
 
-def manifest(folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+def manifest(folder: Path, params: Params, given: Mapping[str, Any]) -> dict[str, Any]:
     """Put together what a complete run says of itself, from the records of its stages and the files in its folder."""
     records = [json.loads((folder / "stages" / f"{stage}.json").read_text()) for stage in STAGES]
     outputs = {name for record in records for name in record["outputs"]} | {"tables/summary.json", "tables/numbers.tex"}
     return {
         "run_id": folder.name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "params": records[-1]["params"] | {"interactive": False},
+        "params": params.model_dump() | {"interactive": False},
         "params_given": dict(given),
         "code": _code_version(),
         "python": platform.python_version(),
@@ -267,7 +280,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def to_json(value: Any) -> str:

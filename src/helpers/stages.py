@@ -82,7 +82,7 @@ def _run(
         for kernel in waiting:
             _kill(kernel)
     if until == STAGES[-1]:
-        _complete(folder, given, time.monotonic() - started, say)
+        _complete(folder, params, given, time.monotonic() - started, say)
     return folder
 
 
@@ -213,10 +213,10 @@ def _seal(folder: Path, stage: str, key: str) -> None:
     runs.write_text(folder / "stages" / f"{stage}.json", runs.to_json(record | {"key": key}))
 
 
-def _complete(folder: Path, given: dict[str, Any], seconds: float, say: Callable[[str], None]) -> None:
+def _complete(folder: Path, params: Params, given: dict[str, Any], seconds: float, say: Callable[[str], None]) -> None:
     from helpers import report
 
-    manifest = runs.manifest(folder, given)
+    manifest = runs.manifest(folder, params, given)
     page = report.build(folder, manifest)
     runs.write_text(folder / "manifest.json", runs.to_json(manifest))
     say(f"{'report':<14} {runs.show_path(page)}")

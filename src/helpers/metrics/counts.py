@@ -194,7 +194,7 @@ def calibration(items: pd.DataFrame, judgements: pd.DataFrame) -> pd.DataFrame:
     rows = items[items["principle"] == "verbalized_calibration"][["item_id", "sample_id", "response"]]
     score = judgements.groupby("item_id")["overall_score"].median().rename("score").reset_index()
     rows = rows.merge(score, on="item_id", how="left", validate="1:1")
-    return rows.assign(confidence=rows["response"].map(stated_confidence))[
+    return rows.assign(confidence=rows["response"].fillna("").map(stated_confidence))[
         ["item_id", "sample_id", "confidence", "score"]
     ]
 

@@ -110,6 +110,7 @@ SWAPS = {
     "NH4H2PO4": {"NH4H2AsO4"},
     "NH4Cl": {"NH4F", "NH4Br", "NH4I"},
     "(NH4)2[FeCl5(H2O)]": {"(NH4)2[RuCl5(H2O)]"},
+    "KMnO4": {"KReO4"},  # potassium only balances the charge
     "n-BuLi": {"n-BuNa", "n-BuK", "n-BuRb", "n-BuCs"},
     "Pd/C": {"Ni/C", "Pt/C"},
     "Li2S": {"Na2S", "K2S", "Rb2S", "Cs2S"},

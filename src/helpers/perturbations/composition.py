@@ -15,7 +15,19 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 
-__all__ = ["Composition", "Token", "balanced", "find", "parse", "rows", "symbols", "unread"]
+__all__ = [
+    "ELEMENTS",
+    "STATES",
+    "Composition",
+    "Token",
+    "balanced",
+    "find",
+    "parse",
+    "rows",
+    "swap",
+    "symbols",
+    "unread",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +61,20 @@ def rows(name: str) -> tuple[dict[str, str], ...]:
     return tuple(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
-_ELEMENT = {row["symbol"]: row for row in rows("elements")}
-_STATES = {symbol: tuple(map(int, row["states"].split())) for symbol, row in _ELEMENT.items()}
-_ANIONS = {row["formula"]: int(row["charge"]) for row in rows("ions") if row["formula"] in _ELEMENT}
+ELEMENTS = {row["symbol"]: row for row in rows("elements")}
+STATES = {symbol: tuple(map(int, row["states"].split())) for symbol, row in ELEMENTS.items()}
+_ANIONS = {row["formula"]: int(row["charge"]) for row in rows("ions") if row["formula"] in ELEMENTS}
 _IONS = {row["formula"]: int(row["charge"]) for row in rows("ions")}
 _KIND = {row["token"]: row["kind"] for row in rows("tokens")}
 _GROUP = {row["token"]: row["formula"] for row in rows("tokens") if row["kind"] == "group"}
 
 _DASH, _DOT = "-−–‐‑", "·•⋅∙∗×"
 _NUMBER = r"(?:0\.\d+|[1-9]\d*(?:\.\d+)?)(?:/[1-9]\d*)?"
-_SYMBOL = "|".join(sorted(_ELEMENT, key=lambda symbol: (-len(symbol), symbol)))
+_SYMBOL = "|".join(sorted(ELEMENTS, key=lambda symbol: (-len(symbol), symbol)))
 _ATOM = "|".join([*sorted(_GROUP, key=len, reverse=True), _SYMBOL])
 _PIECE = re.compile(rf"(?P<open>\((?![IVX]+\)))|(?P<close>\))(?:{_NUMBER})?|(?P<atom>{_ATOM})(?:{_NUMBER})?")
-_COUNT = re.compile(rf"{_NUMBER}$")
-_PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻[]{}" + _DASH + _DOT, "01234567890123456789+-()()" + "-" * 5 + "·" * 6)
-_PLAIN[ord("½")] = "0.5"
+_PLAIN: dict[int, int | str] = {ord("½"): "0.5"}
+_PLAIN |= str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻[]{}" + _DASH + _DOT, "01234567890123456789+-()()" + "-" * 5 + "·" * 6)
 _ORGANIC = re.compile(rf".*C\d*H\d|.*(?:{'|'.join(_GROUP)})")
 _WATER = re.compile(rf"(?P<salt>.+?)·(?P<count>{_NUMBER}|)\(?H2O\)?$")
 
@@ -125,7 +136,7 @@ def _charged(plain: str) -> tuple[str, int] | None:
     if found is None:
         return plain, 0
     body, digits, sign = found[1], found[2], 1 if found[3] == "+" else -1
-    if "^" in plain or body in _ELEMENT:
+    if "^" in plain or body in ELEMENTS:
         return body, sign * int(digits or 1)
     body, charge = (body + digits[:-1], int(digits[-1])) if len(digits) > 1 else (body + digits, 1)
     return (body, sign * charge) if _IONS.get(body) == sign * charge else None
@@ -143,8 +154,8 @@ def balanced(elements: Mapping[str, float], given: Mapping[str, int] | None = No
             options.append([given[symbol] * count])
             continue
         negative = (_ANIONS[symbol],) if symbol in _ANIONS else ()
-        metal = _ELEMENT[symbol]["kind"] in ("metal", "metalloid")
-        positive = _STATES[symbol] if metal or symbol in ("H", "C") or "O" in elements else ()
+        metal = ELEMENTS[symbol]["kind"] in ("metal", "metalloid")
+        positive = STATES[symbol] if metal or symbol in ("H", "C") or "O" in elements else ()
         options.append([state * count for state in (*negative, *positive)])
     return any(abs(sum(choice)) < 0.05 for choice in itertools.product(*options))
 
@@ -153,15 +164,15 @@ def _plausible(plain: str, elements: Mapping[str, float]) -> bool:
     """Tell chemistry from acronyms, grades and labels that happen to consist of element symbols."""
     kind = _KIND.get(plain)
     if kind is not None or len(elements) == 1:
-        return kind in ("element", "formula") or (kind in (None, "unit") and plain in _ELEMENT)
+        return kind in ("element", "formula") or (kind in (None, "unit") and plain in ELEMENTS)
     letters = re.sub(r"[^A-Za-z]", "", plain)
     if plain in _IONS or (_ORGANIC.match(plain) and not (letters == plain and plain.isupper())):
         return True
     first = next(iter(elements))
-    salt = _ELEMENT[first]["kind"] == "metal" or first in ("B", "Si", "Ge", "As", "Sb", "Te")
+    salt = ELEMENTS[first]["kind"] in ("metal", "metalloid")
     if letters.isupper():
-        acid = first in ("H", "N", "P") and {"O", "S", "F"} & elements.keys()
-        return letters != plain and bool(salt or acid or first == "C") and plain[-1:] != "C" and balanced(elements)
+        acid = first == "C" or bool({"O", "S", "F"} & elements.keys())
+        return letters != plain and (salt or acid) and not plain.endswith("C") and balanced(elements)
     return letters != plain or (salt and balanced(elements))
 
 
@@ -193,6 +204,9 @@ def parse(token: str) -> Composition | None:
     return Composition(elements, hydrate, charge, dotted)
 
 
+# A formula in running text, from small to large: an amount (2, 0.5, 1/3, x, 1-x, 3-δ, (1+x)/2), an atom with
+# its amount, brackets, what joins phases or water, a charge, dopants after a colon. Generic symbols (RE, Ln, M)
+# are let in here and refused by `parse`; polytypes (2H-MoS2), grades ("(4N)", "(AR)") and Fe(III) are kept out.
 _GAP = "[ \u00a0\u2009]"
 _DIGIT = "[0-9₀-₉]"
 _NUM = rf"(?:{_DIGIT}*\.?{_DIGIT}+(?:/{_DIGIT}+(?!{_DIGIT}|{_GAP}?%))?)"
@@ -204,28 +218,29 @@ _LESS = (
 )
 _INNER = rf"\({_GAP}?{_TERM}(?:{_GAP}?[{_DASH}+±]{_GAP}?{_TERM})+{_GAP}?\)(?:/{_NUM})?"
 _AMOUNT = rf"(?:{_INNER}|\({_VAR}\)|{_TERM}{_LESS}*)"
-_ANY = "|".join([_ATOM, "RE", "Ln", "TM", "Me", "[RMAXT]"])
-_OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?"
-_UNIT = rf"(?:{_ANY}){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))?"
+_UNIT = rf"(?:{_ATOM}|RE|Ln|TM|Me|[RMAXT]){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))?"
+_OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?{_AMOUNT}?"
+_CLOSE = rf"[)\]}}]{_AMOUNT}?"
 _JOIN = (
     rf"(?:{_GAP}?[{_DOT}]{_GAP}?|[{_DASH}+*]|{_GAP}[{_DASH}+]{_GAP}?(?=[xyz(\d]+[A-Z(\[])"
-    rf"|\.(?=\d*H2O)|(?:{_GAP}x)?{_GAP}(?=\d*H2O(?!\w)))"
+    rf"|\.(?=\d*H2O)|(?:{_GAP}x)?{_GAP}(?=\d*H2O(?!\w)))(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[])"
 )
 _CHARGE = r"\^?(?:[⁰¹²³⁴-⁹]*[⁺⁻]|[+-](?![\w+]))"
 _DOPED = rf"(?:{_ATOM})(?:\d?[+⁺]|[¹²³⁴]⁺)?"
-_DOPANT = rf"(?::{_GAP}?{_AMOUNT}?{_GAP}?{_DOPED}(?:[,/]{_GAP}?{_AMOUNT}?{_DOPED})*)"
+_DOPANT = rf":{_GAP}?{_AMOUNT}?{_GAP}?{_DOPED}(?:[,/]{_GAP}?{_AMOUNT}?{_DOPED})*"
+_FIRST = rf"(?:n|s|t|tert|sec|iso)-(?=Bu)|{_INNER}{_GAP}?|{_NUM}[xyz]?|[xyz](?=[A-Z])"
 _TEXT = re.compile(
-    rf"(?<![A-Za-z0-9_₀-₉.])(?!\d+[HRTC]-)(?:(?:n|s|t|tert|sec|iso)-(?=Bu)|{_INNER}{_GAP}?|{_NUM}[xyz]?|[xyz](?=[A-Z]))?"
-    rf"(?:{_OPEN}{_AMOUNT}?|{_UNIT})(?:{_OPEN}{_AMOUNT}?|[)\]}}]{_AMOUNT}?|{_UNIT}"
-    rf"|{_JOIN}(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[]))*(?:/C(?![\w/]))?{_CHARGE}?{_DOPANT}*(?![\w$^<])"
+    rf"(?<![A-Za-z0-9_₀-₉.])(?!\d+[HRTC]-)(?:{_FIRST})?(?:{_OPEN}|{_UNIT})(?:{_OPEN}|{_CLOSE}|{_UNIT}|{_JOIN})*"
+    rf"(?:/C(?![\w/]))?{_CHARGE}?(?:{_DOPANT})*(?![\w$^<])"
 )
 _SYMBOLS = re.compile(_SYMBOL)
+_ATOMS = re.compile(_ATOM)
 _ALLOY = re.compile(rf"\d*(?:{_SYMBOL})(?:[{_DASH}]\d*(?:{_SYMBOL}))+")
 _ON_CARBON = re.compile(rf"(?:{_SYMBOL})/C")
 _ITEM = re.compile(r"(?m)^\s*[-*•]\s+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
 _FORMS = "|".join(row["token"] for row in rows("tokens") if row["kind"] == "form")
-_BROKEN = re.compile(r"[A-Z][a-z]?\d $")  # the rest of "Al2 O3"
 _STUFF = re.compile(rf"\s+(?:{_FORMS})s?\b")
+_BROKEN = re.compile(r"[A-Z][a-z]?\d $")  # what stands before the O3 of "Al2 O3"
 
 
 def _fault(text: str) -> int:
@@ -290,20 +305,19 @@ def _search(text: str) -> tuple[tuple[Token, ...], tuple[str, ...]]:
     found, refused = [], []
     for match in _TEXT.finditer(text):
         token = _token(text, *match.span())
-        if token is not None and token.text in _ELEMENT:
-            listed = match.start() in items or _STUFF.match(text, token.end)
-            token = token if listed and _KIND.get(token.text) != "word" else None
-        elif (
-            token is not None
-            and _KIND.get(token.text) == "element"
-            and _BROKEN.search(text, max(0, token.start - 4), token.start)
-        ):
-            token = None
+        if token is not None and _stands(text, token, match.start() in items):
+            found.append(token)
         elif token is None and match.group() not in _KIND and re.search(r"[A-Z][a-z]?[\d₀-₉(]", match.group()):
             refused.append(match.group())
-        if token is not None:
-            found.append(token)
     return tuple(found), tuple(refused)
+
+
+def _stands(text: str, token: Token, listed: bool) -> bool:
+    """Say whether an element by itself is meant as a chemical: "- Cu, 1 mol", "Zn powder"; H2 but not Al2 O3."""
+    kind = _KIND.get(token.text)
+    if token.text in ELEMENTS:
+        return kind != "word" and (listed or bool(_STUFF.match(text, token.end)))
+    return kind != "element" or not _BROKEN.search(text, max(0, token.start - 4), token.start)
 
 
 def find(text: str) -> tuple[Token, ...]:
@@ -332,3 +346,12 @@ def symbols(token: str) -> frozenset[str]:
     """
     composition = parse(token)
     return frozenset(composition.elements if composition else _SYMBOLS.findall(token))
+
+
+def swap(formula: str, old: str, new: str) -> str:
+    """Put one element's symbol in another's place, groups such as OAc aside.
+
+    >>> swap("(1-x)K0.5Na0.5NbO3-xCuO", "K", "Rb"), swap("Co(OAc)2", "O", "S")
+    ('(1-x)Rb0.5Na0.5NbO3-xCuO', 'Co(OAc)2')
+    """
+    return _ATOMS.sub(lambda atom: new if atom.group() == old else atom.group(), formula)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from helpers import keyed
 
 from . import names, nomenclature
-from .composition import Composition, balanced, find, parse, rows, symbols, unread
+from .composition import ELEMENTS, STATES, Composition, balanced, find, parse, rows, swap, symbols, unread
 from .edits import Edit
 from .names import Mention
 from .nomenclature import Salt, compound, formula_of, salt
@@ -24,22 +24,19 @@ from .nomenclature import Salt, compound, formula_of, salt
 __all__ = ["Composition", "elements", "parse", "propose", "spans", "unread"]
 
 KIND = "element_substitution"
-_ROWS = {row["symbol"]: row for row in rows("elements")}
-_STATES = {symbol: [int(state) for state in row["states"].split()] for symbol, row in _ROWS.items()}
-_PARTNERS = {symbol: row["partners"].split() for symbol, row in _ROWS.items()}
+_PARTNERS = {symbol: row["partners"].split() for symbol, row in ELEMENTS.items()}
 _ACRONYM = {row["token"]: frozenset(row["formula"].split()) for row in rows("tokens") if row["kind"] == "acronym"}
-_WORD = {row[key]: {symbol} for symbol, row in _ROWS.items() for key in ("name", "common", "alias") if row[key]}
-_WORD |= {adjective.partition(":")[0]: {s} for s, row in _ROWS.items() for adjective in row["adjectives"].split()}
-_WORD |= {row["oxyanion"]: {symbol, "O"} for symbol, row in _ROWS.items() if row["oxyanion"]}
-_WORD |= {row["name"]: set(symbols(row["formula"])) for row in rows("ions") if row["name"].isalpha()}
-_WORD |= {name: set(symbols(c.formula)) for name, c in nomenclature.NAMES.items() if name.isalpha()}
-_ATOM = re.compile(
-    "|".join([*(r["token"] for r in rows("tokens") if r["kind"] == "group"), *sorted(_ROWS, key=len, reverse=True)])
-)
-_LOOSE = re.compile(rf"(?<![A-Za-z])(?:(?:{'|'.join(sorted(_ROWS, key=len, reverse=True))})[\d.xyzδ/()\[\]-]*)+")
-_SYMBOLS = re.compile(rf"(?:{'|'.join(sorted(_ROWS, key=len, reverse=True))})+")
 _ENGLISH = {row["token"] for row in rows("tokens") if row["kind"] == "word"}
-_MATERIALS = re.compile(r"(?ims)^#+\s*materials\b.*?(?=^#|\Z)")
+_WORD = {name: set(symbols(known.formula)) for name, known in nomenclature.NAMES.items() if name.isalpha()}
+_WORD |= {row["name"]: set(symbols(row["formula"])) for row in rows("ions") if row["name"].isalpha()}
+for _symbol, _row in ELEMENTS.items():
+    _WORD |= {word: {_symbol, "O"} for word in _row["oxyanion"].split()}
+    _WORD |= {_row[column]: {_symbol} for column in ("name", "common", "alias") if _row[column]}
+    _WORD |= {adjective.partition(":")[0]: {_symbol} for adjective in _row["adjectives"].split()}
+_SYMBOL = "|".join(sorted(ELEMENTS, key=len, reverse=True))
+_SYMBOLS = re.compile(rf"(?:{_SYMBOL})+")
+_LOOSE = re.compile(rf"(?<![A-Za-z])(?:(?:{_SYMBOL})[\d.xyzδ/()\[\]-]*)+")
+_MATERIALS = re.compile(r"(?ims)^(#+)\s*(?:\d+\.?\s*)?(?:starting |raw )?materials\b.*?(?=^(?!\1#)#|\Z)")
 _SPARED = ("solvent", "gas", "auxiliary", "organic")
 
 
@@ -124,7 +121,7 @@ def _entities(text: str, target: str) -> dict[str, list[Mention]]:
     section = _MATERIALS.search(text)
     start, end = section.span() if section else (0, len(text))
     listed = {key for key, group in groups.items() if any(start <= mention.start < end for mention in group)}
-    return {key: group for key, group in groups.items() if key in listed - spoilt}
+    return {key: group for key, group in groups.items() if key in (listed or groups.keys()) and key not in spoilt}
 
 
 @lru_cache(maxsize=8192)
@@ -141,12 +138,16 @@ def _entity(formula: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _swappable(formula: str, needed: frozenset[str]) -> frozenset[str]:
-    """Return the elements whose swap is an error: those needed, else the metals, else the non-metal it brings."""
-    found = [symbol for symbol in symbols(formula) if _PARTNERS[symbol]]
+    """Return the elements whose swap is an error: those needed; with no target, the metals that a compound brings.
+
+    An alkali metal beside another one only balances its charge (KMnO4); without a metal it is the non-metal.
+    """
+    found = {symbol for symbol in symbols(formula) if _PARTNERS[symbol]}
     if needed:
         return frozenset(found) & needed
-    metals = [symbol for symbol in found if _ROWS[symbol]["kind"] in ("metal", "metalloid") or symbol == "P"]
-    return frozenset(metals or found)
+    metals = {symbol for symbol in found if ELEMENTS[symbol]["kind"] in ("metal", "metalloid") or symbol == "P"}
+    heavier = {symbol for symbol in metals if ELEMENTS[symbol]["group"] != "1"}
+    return frozenset(heavier or metals or found)
 
 
 def _draw(
@@ -171,7 +172,7 @@ def _turned(items: list[str], word: int) -> list[str]:
 def _swapped(mention: Mention, old: str, new: str) -> str:
     """Return what a mention becomes, or "" where that is no possible compound."""
     if mention.form == "element":
-        return names.cased(mention.text, _ROWS[new]["common"]) if mention.formula == old else mention.text
+        return names.cased(mention.text, ELEMENTS[new]["common"]) if mention.formula == old else mention.text
     if mention.form == "formula":
         return _swapped_formula(mention.text, old, new)
     name = _swapped_name(mention.text, mention.formula, old, new)
@@ -181,34 +182,34 @@ def _swapped(mention: Mention, old: str, new: str) -> str:
 @lru_cache(maxsize=8192)
 def _swapped_formula(formula: str, old: str, new: str) -> str:
     """Put `new` for `old` in a formula, with other counts where its oxidation state asks for them."""
-    plain = _ATOM.sub(lambda match: new if match.group() == old else match.group(), formula)
+    plain = swap(formula, old, new)
     composition = parse(formula)
     if composition is None or len(composition.elements) == 1:
         return plain if composition or _alike(old, new) else ""
     found = salt(composition.plain.partition("·")[0])
     if found is None and composition.elements.keys() == {old, "O"}:  # mixed valence: Pr6O11, Co3O4
-        return _styled(next(iter(_ROWS[new]["oxides"].split()), ""), formula)
+        return _styled(next(iter(ELEMENTS[new]["oxides"].split()), ""), formula)
     if found is None or old in symbols(found.cation) - {found.cation}:
         return plain if _possible(composition, old, new) and parse(plain) else ""
     other = _other_salt(found, old, new)
     if not other:
         return ""
-    kept = other == formula_of(found).replace(old, new) and not composition.plain.startswith("H")
+    kept = other == swap(formula_of(found), old, new) and not composition.plain.startswith("H")
     return plain if kept and parse(plain) else _styled(other, formula)
 
 
 def _other_salt(found: Salt, old: str, new: str) -> str:
     """Return the formula of the salt, oxide or hydroxide that `new` makes in the place of `old`, or ""."""
-    row = _ROWS[new]
+    row = ELEMENTS[new]
     if old != found.cation:
-        anion = found.anion.replace(old, new)
+        anion = swap(found.anion, old, new)
         return formula_of(Salt(found.cation, found.state, anion)) if nomenclature.is_anion(anion, found.anion) else ""
     same = formula_of(Salt(new, found.state, found.anion))
     if found.anion == "O":
         oxides = row["oxides"].split()
         return same if same in oxides else next(iter(oxides), "")
     usual = int(row["salt_state"] or 0)
-    if found.state == usual or (found.state in _STATES[new] and found.anion in _ROWS):
+    if found.state == usual or (found.state in STATES[new] and found.anion in ELEMENTS):
         return same
     single = nomenclature.is_anion(found.anion, "Cl") or usual == 1
     return formula_of(Salt(new, usual, found.anion)) if single and 0 < usual < 4 else ""
@@ -216,14 +217,14 @@ def _other_salt(found: Salt, old: str, new: str) -> str:
 
 def _alike(old: str, new: str) -> bool:
     """Say whether each has the other's commonest oxidation state; as anions, members of a group do."""
-    return _ROWS[old]["kind"] == "nonmetal" or (_STATES[old][0] in _STATES[new] and _STATES[new][0] in _STATES[old])
+    return ELEMENTS[old]["kind"] == "nonmetal" or (STATES[old][0] in STATES[new] and STATES[new][0] in STATES[old])
 
 
 def _possible(composition: Composition, old: str, new: str) -> bool:
     """Say whether `new` has the oxidation state that `old` has in a compound other than a simple salt."""
     if _alike(old, new):
         return True
-    shared = [state for state in _STATES[old] if state in _STATES[new]]
+    shared = [state for state in STATES[old] if state in STATES[new]]
     return any(balanced(composition.elements, {old: state}) for state in shared)
 
 
@@ -236,9 +237,9 @@ def _styled(formula: str, like: str) -> str:
 def _swapped_name(name: str, formula: str, old: str, new: str) -> str:
     """Change the element in a name; names such as alumina or ferric nitrate are named anew."""
     other = _swapped_formula(formula, old, new)
-    words = "|".join({_ROWS[old][key] for key in ("name", "common", "alias")} - {""})
-    changed, count = re.subn(rf"(?i)\b(?:{words})(?![a-z])", _ROWS[new]["common"], name)
-    if count and other == _ATOM.sub(lambda match: new if match.group() == old else match.group(), formula):
+    words = "|".join({ELEMENTS[old][key] for key in ("name", "common", "alias")} - {""})
+    changed, count = re.subn(rf"(?i)\b(?:{words})(?![a-z])", ELEMENTS[new]["common"], name)
+    if count and other == swap(formula, old, new):
         return changed
     known, known_other = compound(formula), compound(other) if other else None
     if known_other is None:
@@ -248,7 +249,7 @@ def _swapped_name(name: str, formula: str, old: str, new: str) -> str:
 
 
 def _edit(mention: Mention, word: str, entity: str, old: str, new: str, needed: Iterable[str]) -> Edit:
-    lost, brought = _ROWS[old]["name"], _ROWS[new]["name"]
+    lost, brought = ELEMENTS[old]["name"], ELEMENTS[new]["name"]
     if old in needed:
         why = f"the target needs {lost} and has no {brought}, but {word} stands where {mention.text} belongs"
     else:

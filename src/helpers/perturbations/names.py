@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from . import nomenclature
-from .composition import find, parse, rows
+from .composition import ELEMENTS, find, parse, rows
 from .edits import Edit
 from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
 
@@ -38,7 +38,7 @@ class Mention:
 
 
 _TOKENS = rows("tokens")
-_ELEMENTS = {row[key]: row["symbol"] for row in rows("elements") for key in ("name", "common", "alias") if row[key]}
+_BY_NAME = {row[key]: row["symbol"] for row in ELEMENTS.values() for key in ("name", "common", "alias") if row[key]}
 _PROTECTED = {row["token"] for row in _TOKENS if row["kind"] == "acronym"} | set(ABBREVIATIONS)
 
 
@@ -69,7 +69,8 @@ _ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
 _LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
 _SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
 _ORGANIC = re.compile(
-    r"(?!(?:in)?organic )(?:(?:\d[\d,']*-)?[a-z]{4,}ic acid|\d[\d,']*-[a-z]{6,}(?:-\d[\d,]*-[a-z]+)*)(?![\w-])"
+    r"(?!(?:in)?organic )(?:(?:\d[\d,']*-)?[a-z]{4,}ic acid"
+    r"|\d[\d,']*-[a-z]{3,}(?:-\d[\d,]*-[a-z]+)*(?:ol|one|ane|ene|yne|ine|ole|ide|dehyde))(?![\w-])"
 )
 
 _STARTS: dict[str, list[str]] = {}
@@ -93,7 +94,7 @@ def _name_at(text: str, low: str, start: int, key: str) -> Mention | None:
         end = max(end, nomenclature.salt_end(low, start))
     water = nomenclature.WATER_WORD.match(low, end) if end else None
     end = water.end() if water else end
-    if not end and key in _ELEMENTS:
+    if not end and key in _BY_NAME:
         return _element_at(text, low, start, start + len(key))
     if not end:
         found = _ORGANIC.match(low, start)
@@ -119,7 +120,7 @@ def _element_at(text: str, low: str, start: int, end: int) -> Mention | None:
     if not _edge(low, start, end) or not _as_powder(low, start, end) or _WRAPPED.search(low, max(0, start - 60), start):
         return None
     form = "element" if _SOLUTION.match(low, end) else "name"
-    return Mention(start, end, text[start:end], form, _ELEMENTS[low[start:end]])
+    return Mention(start, end, text[start:end], form, _BY_NAME[low[start:end]])
 
 
 def _as_powder(low: str, start: int, end: int) -> bool:
@@ -174,7 +175,7 @@ def _pair(text: str, found: list[Mention]) -> list[Mention]:
     for here in range(len(found) - 1):
         one, two = found[here], found[here + 1]
         between, after = text[one.end : two.start], text[two.end : two.end + 1]
-        bracketed = (between.strip() in ("(", "[") and after in (")", "]", ",", ";")) or between == ", "
+        bracketed = (between.strip(" *_") in ("(", "[") and after in (")", "]", ",", ";")) or between == ", "
         if one.form == two.form or not (bracketed or between == " "):
             continue
         formula = _agree(one, two)
@@ -257,7 +258,7 @@ def _rewritten(text: str, mention: Mention, found: tuple[Mention, ...], known: C
     if to == "formula":
         return "" if mention.form == "formula" or _isomers(wanted) else wanted
     if mention.form == "formula":
-        return "" if _part_of_mixture(text, mention) else _cased(text, mention, wanted)
+        return "" if _part_of_mixture(text, mention) or _isomers(mention.text) else _cased(text, mention, wanted)
     if mention.form == "name" and not _renames(mention.text, known, to):
         return ""
     return _cased(text, mention, wanted)

@@ -15,21 +15,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
-from .composition import Composition, parse, rows
+from .composition import ELEMENTS, STATES, Composition, parse, rows
 
 __all__ = [
-    "Compound",
-    "Salt",
-    "accept",
-    "compound",
-    "formula_of",
-    "read",
-    "salt",
-    "salt_end",
-    "same",
-    "starts_salt",
+    "ABBREVIATIONS", "ANION_NAMES", "NAMES", "WATER_WORD", "Compound", "Salt", "accept", "compound", "dry",
+    "formula_of", "is_anion", "leaves_state_open", "library", "read", "salt", "salt_end", "same", "starts_salt",
     "symbols_named",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +43,8 @@ class Salt:
     anion: str
 
 
-_ELEMENTS = {row["symbol"]: row for row in rows("elements")}
 _IONS = {row["formula"]: row for row in rows("ions")}
 _CHARGE = {formula: int(row["charge"]) for formula, row in _IONS.items()}
-_STATES = {symbol: [int(state) for state in row["states"].split()] for symbol, row in _ELEMENTS.items()}
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 _TIMES = (
     "", "", "di", "tri", "tetra", "penta", "hexa", "hepta", "octa", "nona", "deca", "undeca", "dodeca", "trideca",
@@ -128,8 +118,9 @@ for _row in rows("compounds"):
     for _alias in (_row["formula"], *_aliases):
         if parse(_alias):
             _TABLE[_formula_key(_alias)] = _entry
-    if _row["role"] not in ("solvent", "organic", "gas"):
-        _BY_ATOMS[_key(parse(_row["formula"]))] = _entry  # type: ignore[arg-type]
+    _composition = parse(_row["formula"])
+    if _composition and _row["role"] not in ("solvent", "organic", "gas"):  # those have isomers
+        _BY_ATOMS[_key(_composition)] = _entry
     NAMES |= {name.lower(): _entry for name in (_row["name"], _row["iupac"], *_aliases) if not parse(name)}
     ABBREVIATIONS |= {name: _entry for name in _row["abbreviations"].split(";") if name}
 
@@ -140,7 +131,7 @@ for _row in rows("compounds"):
 def _cations(composition: Composition) -> list[tuple[str, float]]:
     """List what could be the cation, with its amount: a metal, NH4, or an ion such as ZrO if it is written out."""
     counts, plain = composition.elements, composition.plain
-    found = [(symbol, count) for symbol, count in counts.items() if _ELEMENTS[symbol]["kind"][:5] == "metal"]
+    found = [(symbol, count) for symbol, count in counts.items() if ELEMENTS[symbol]["kind"][:5] == "metal"]
     for ion in (ion for ion in _IONS if _CHARGE[ion] > 0 and (ion in plain if ion == "NH4" else plain.startswith(ion))):
         amount = min(counts.get(symbol, 0) / count for symbol, count in _ION_ATOMS[ion].items())
         found += [(ion, amount)] if amount >= 1 and amount == int(amount) else []
@@ -168,7 +159,7 @@ def salt(formula: str) -> Salt | None:
 
 
 def _balance(cation: str, amount: float, rest: Mapping[str, float]) -> Salt | None:
-    allowed = [_CHARGE[cation]] if cation in _IONS else _STATES[cation]
+    allowed = (_CHARGE[cation],) if cation in _IONS else STATES[cation]
     for anion, charge in _CHARGE.items():
         atoms = _ION_ATOMS[anion]
         if charge > 0 or atoms.keys() != rest.keys():
@@ -203,7 +194,7 @@ def is_anion(formula: str, like: str) -> bool:
 
 
 def _times(ion: str, amount: int) -> str:
-    bare = ion in _ELEMENTS or amount == 1
+    bare = ion in ELEMENTS or amount == 1
     return (ion if bare else f"({ion})") + (str(amount) if amount > 1 else "")
 
 
@@ -212,7 +203,7 @@ def _cation_names(compound: Salt) -> tuple[str, str]:
     if compound.cation in _IONS:
         row = _IONS[compound.cation]
         return row["name"], row["iupac"]
-    row, state = _ELEMENTS[compound.cation], str(compound.state)
+    row, state = ELEMENTS[compound.cation], str(compound.state)
     stock = f"({_ROMAN[compound.state]})"
     for adjective in row["adjectives"].split():
         if adjective.endswith(f":{state}"):
@@ -223,13 +214,13 @@ def _cation_names(compound: Salt) -> tuple[str, str]:
 
 def _systematic(counts: Mapping[str, float]) -> str:
     """Name a mixed oxide or a mixed-valence binary with multiplying prefixes, or return ""."""
-    metals = sorted((s for s in counts if _ELEMENTS[s]["kind"][:5] == "metal"), key=lambda s: _ELEMENTS[s]["name"])
+    metals = sorted((s for s in counts if ELEMENTS[s]["kind"][:5] == "metal"), key=lambda s: ELEMENTS[s]["name"])
     anions = [symbol for symbol in counts if symbol not in metals]
     if not metals or len(anions) != 1 or _CHARGE.get(anions[0], 0) >= 0:
         return ""
     if any(count != int(count) or count >= len(_TIMES) for count in counts.values()):
         return ""
-    words = [(counts[metal], _ELEMENTS[metal]["name"]) for metal in metals]
+    words = [(counts[metal], ELEMENTS[metal]["name"]) for metal in metals]
     anion = _IONS[anions[0]]["name"]
     number = int(counts[anions[0]])
     last = ("mono" if number == 1 else _TIMES[number]) + anion
@@ -244,8 +235,8 @@ def _named(formula: str) -> Compound | None:
     known = _TABLE.get(composition.plain) or _BY_ATOMS.get(_key(composition))
     if known:
         return known
-    if composition.plain in _ELEMENTS:
-        row = _ELEMENTS[composition.plain]
+    if composition.plain in ELEMENTS:
+        row = ELEMENTS[composition.plain]
         return Compound(composition.plain, row["common"], row["name"])
     found = salt(formula)
     if found:
@@ -283,7 +274,7 @@ def compound(formula: str) -> Compound | None:
 # --- name to formula ---------------------------------------------------------------------------------------
 
 _CATIONS: dict[str, tuple[str, int]] = {}  # name -> (symbol or ion, its state, 0 if the name does not say)
-for _symbol, _row in _ELEMENTS.items():
+for _symbol, _row in ELEMENTS.items():
     _CATIONS |= {_row[column]: (_symbol, 0) for column in ("name", "common", "alias") if _row[column]}
     for _adjective in _row["adjectives"].split():
         _CATIONS[_adjective.partition(":")[0]] = (_symbol, int(_adjective.partition(":")[2]))
@@ -322,8 +313,7 @@ def salt_end(text: str, position: int) -> int:
 @lru_cache(maxsize=8192)
 def starts_salt(word: str) -> bool:
     """Say whether a lower-case word can begin a salt's name: zinc, cupric, dilithium."""
-    found = _CATION_WORD.match(word)
-    return found is not None
+    return _CATION_WORD.match(word) is not None
 
 
 def symbols_named(name: str) -> frozenset[str]:
@@ -364,7 +354,7 @@ def _ends_in_water(name: str) -> re.Match[str] | None:
 
 
 def _read_salt(name: str) -> str | None:
-    if name in _CATIONS and _CATIONS[name][0] in _ELEMENTS and not _CATIONS[name][1]:
+    if name in _CATIONS and _CATIONS[name][0] in ELEMENTS and not _CATIONS[name][1]:
         return _CATIONS[name][0]
     found = _SALT.fullmatch(name)
     if found is None:
@@ -381,15 +371,15 @@ def _read_salt(name: str) -> str | None:
 
 def _usual_state(cation: str, anion: str) -> int:
     """Return the state that a name without number implies: 2 for cobalt nitrate, none for cobalt oxide."""
-    row = _ELEMENTS[cation]
-    several = len(_STATES[cation]) > 1 and anion in ("O", "S", "Se", "Te", "N", "P", "C")
+    row = ELEMENTS[cation]
+    several = len(STATES[cation]) > 1 and anion in ("O", "S", "Se", "Te", "N", "P", "C")
     return 0 if several or not row["salt_state"] else int(row["salt_state"])
 
 
 def _counted(cation: str, many: int, anion: str, times: int, state: int) -> str | None:
     """Read prefixes: niobium pentoxide is Nb2O5 although nothing says "di"."""
     charge = -_CHARGE[anion] * (times or 1)
-    states = [state] if state else _STATES.get(cation, [])
+    states = (state,) if state else STATES.get(cation, ())
     for number in (many,) if many else (1, 2):
         if charge % number == 0 and charge // number in states and (many or gcd(number, times) == 1):
             return _times(cation, number) + _times(anion, times or 1)
@@ -407,13 +397,14 @@ def _read_parts(name: str) -> str | None:
             return None
         ion = _CATIONS[part["cation"]][0] if part["cation"] else _ANIONS[part["anion"]]
         number = _MULTIPLE.get(part["times"], 1)
-        charges = [_CHARGE[ion]] if part["anion"] or ion in _IONS else _STATES[ion]
-        written, least, most = (
-            written + _times(ion, number),
-            least + number * min(charges),
-            most + number * max(charges),
-        )
+        charges = (_CHARGE[ion],) if part["anion"] or ion in _IONS else STATES[ion]
+        written += _times(ion, number)
+        least, most = least + number * min(charges), most + number * max(charges)
     return written if least <= 0 <= most else None
+
+
+_ORGANIC_NAME = re.compile(r"(?!.*(?:xidanyl|azanyl))[a-z0-9,'()\[\]-]+(?: acid)?")  # no oxidanyl for hydroxy
+_ORGANIC_FORMULA = re.compile(r"C\d*H\d*(?:[BFINOPS]\d*|Br\d*|Cl\d*|Si\d*)*")
 
 
 @lru_cache(maxsize=4096)
@@ -431,16 +422,9 @@ def library(name: str) -> Compound | None:
         back = search_chemical(found.iupac_name)
     except ValueError:
         return None
-    usual = re.fullmatch(r"[a-z0-9,'()\[\]-]+(?: acid)?", found.iupac_name) and not re.search(
-        "xidanyl|azanyl", found.iupac_name
-    )
-    if (
-        not usual
-        or back.CAS != found.CAS
-        or not re.fullmatch(r"C\d*H\d*(?:[BFINOPS]\d*|Br\d*|Cl\d*|Si\d*)*", found.formula)
-    ):
-        return None
-    return Compound(found.formula, name.lower(), found.iupac_name, "organic")
+    usual = _ORGANIC_NAME.fullmatch(found.iupac_name) and _ORGANIC_FORMULA.fullmatch(found.formula)
+    leads_back = back.CAS == found.CAS
+    return Compound(found.formula, name.lower(), found.iupac_name, "organic") if usual and leads_back else None
 
 
 def leaves_state_open(name: str) -> bool:
@@ -450,7 +434,11 @@ def leaves_state_open(name: str) -> bool:
     (True, False, False)
     """
     found = _SALT.fullmatch(name.lower())
-    return bool(found and symbols_named(name)) and len(_STATES.get(_CATIONS[found["cation"]][0], ())) > 1  # type: ignore[index]
+    return (
+        found is not None
+        and symbols_named(name) != frozenset()
+        and len(STATES.get(_CATIONS[found["cation"]][0], ())) > 1
+    )
 
 
 def accept(formula: str, proposed: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -49,12 +49,13 @@ def edit_contexts(items: pd.DataFrame, *, per_kind: int, seed: int, width: int =
     """
     texts: Iterable[tuple[Any, ...]] = items[["sample_id", "changes", "response"]].itertuples(index=False, name=None)
     drawn = {
-        keyed.word(seed, "context", edit["kind"], sample_id, edit["old"], edit["new"]): (sample_id, edit, response)
+        keyed.word(seed, "context", edit.kind, sample_id, edit.old, edit.new): (edit.kind, sample_id, *views, edit.why)
         for sample_id, changes, response in texts
-        for edit in _in_new_text(changes)
+        for edit, *views in _views(response, [perturbations.Edit(**change) for change in changes], width)
     }
-    rows = [_context(*drawn[order], width) for order in sorted(drawn)]
-    table = pd.DataFrame(rows, columns=["kind", "sample_id", "before", "after", "why"])
+    table = pd.DataFrame(
+        [drawn[order] for order in sorted(drawn)], columns=["kind", "sample_id", "before", "after", "why"]
+    )
     return table.groupby("kind").head(per_kind).sort_values("kind", kind="stable", ignore_index=True)
 
 
@@ -115,15 +116,17 @@ def _recipe_item(recipe: object, name: str, seed: int) -> dict[str, object] | No
     }
 
 
-def _in_new_text(changes: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    shift = 0
-    for edit in sorted(changes, key=lambda edit: edit["start"]):
-        yield {**edit, "start": edit["start"] + shift, "end": edit["start"] + shift + len(edit["new"])}
-        shift += len(edit["new"]) - len(edit["old"])
+def _views(
+    response: str, edits: Sequence[perturbations.Edit], width: int
+) -> Iterator[tuple[perturbations.Edit, str, str]]:
+    """Yield every edit with what stood there and what stands there now."""
+    original, shift = perturbations.revert(response, edits), 0
+    for edit in sorted(edits):
+        start = edit.start + shift
+        yield edit, _view(original, edit.start, edit.end, width), _view(response, start, start + len(edit.new), width)
+        shift += len(edit.new) - len(edit.old)
 
 
-def _context(sample_id: str, edit: Mapping[str, Any], response: str, width: int) -> tuple[str, str, str, str, str]:
-    left = response[max(0, edit["start"] - width) : edit["start"]].split("\n")[-1]
-    right = response[edit["end"] : edit["end"] + width].split("\n")[0]
-    before, after = (f"{left}[{edit[side]}]{right}" for side in ("old", "new"))
-    return edit["kind"], sample_id, before, after, edit["why"]
+def _view(text: str, start: int, end: int, width: int) -> str:
+    left, right = text[max(0, start - width) : start].split("\n")[-1], text[end : end + width].split("\n")[0]
+    return f"{left}[{text[start:end]}]{right}"

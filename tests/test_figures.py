@@ -100,30 +100,37 @@ def calibrated() -> pd.DataFrame:
     return rows.assign(confidence=[30.0, 50.0, 95.0, None])
 
 
-FIGURES: dict[str, Callable[[], Artist]] = {
-    "principle_shares": lambda: figures.plot_principle_shares(audit()),
-    "principle_grid": lambda: figures.plot_principle_grid(audit()),
-    "applicability": lambda: figures.plot_applicability(applicability()),
-    "rates": lambda: figures.plot_rates(rated()),
-    "scores": lambda: figures.plot_scores(metrics.shares(scores()[0], "overall_score", ["judge"])),
-    "statuses": lambda: figures.plot_statuses(metrics.attrition(scores()[0], ["judge"])),
-    "score_by_rate": lambda: figures.plot_score_by_rate(metrics.score_by_rate(scores()[0], **SEED), JUDGES),
-    "detection_by_rate": lambda: figures.plot_detection_by_rate(metrics.detection_by_rate(*scores()), JUDGES),
-    "judge_bias": lambda: figures.plot_judge_bias(metrics.judge_bias(*scores(), **SEED), JUDGES),
-    "stability_validity": lambda: figures.plot_stability_validity(metrics.judge_bias(*scores(), **SEED), JUDGES),
-    "score_by_anchor": lambda: figures.plot_score_by_anchor(metrics.score_by_anchor(*scores(), **SEED), JUDGES),
-    "agreement": lambda: figures.plot_agreement(metrics.agreement(scores()[0], **SEED)),
-    "calibration": lambda: figures.plot_calibration(calibrated(), metrics.calibration_bins(calibrated(), **SEED)),
-    "anchors": lambda: figures.plot_anchors(scores()[1]),
-    "deltas": lambda: figures.plot_deltas(pairs(), metrics.delta_summary(pairs(), **SEED)),
-    "deltas_by_type": lambda: figures.plot_deltas_by_type(
-        pairs(), metrics.delta_summary(pairs(), ["perturbation_category", "perturbation_type"], **SEED)
-    ),
-    "pairs_per_condition": lambda: figures.plot_pairs_per_condition(conditions()),
-    "flow": lambda: figures.plot_flow(STEPS),
-    "chosen": lambda: figures.plot_chosen(metrics.chosen_counts(pairs(), **SEED), JUDGES),
-    "delta_by_principle": lambda: figures.plot_delta_by_principle(by_principle()),
+def by_type() -> pd.DataFrame:
+    return metrics.delta_summary(pairs(), ["perturbation_category", "perturbation_type"], **SEED)
+
+
+FIGURES: dict[str, tuple[Callable[..., Artist], Callable[[], list[pd.DataFrame]]]] = {
+    "principle_shares": (figures.plot_principle_shares, lambda: [audit()]),
+    "principle_grid": (figures.plot_principle_grid, lambda: [audit()]),
+    "applicability": (figures.plot_applicability, lambda: [applicability()]),
+    "rates": (figures.plot_rates, lambda: [rated()]),
+    "scores": (figures.plot_scores, lambda: [metrics.shares(scores()[0], "overall_score", ["judge"])]),
+    "statuses": (figures.plot_statuses, lambda: [metrics.attrition(scores()[0], ["judge"])]),
+    "score_by_rate": (figures.plot_score_by_rate, lambda: [metrics.score_by_rate(scores()[0], **SEED)]),
+    "detection_by_rate": (figures.plot_detection_by_rate, lambda: [metrics.detection_by_rate(*scores())]),
+    "judge_bias": (figures.plot_judge_bias, lambda: [metrics.judge_bias(*scores(), **SEED)]),
+    "stability_validity": (figures.plot_stability_validity, lambda: [metrics.judge_bias(*scores(), **SEED)]),
+    "score_by_anchor": (figures.plot_score_by_anchor, lambda: [metrics.score_by_anchor(*scores(), **SEED)]),
+    "agreement": (figures.plot_agreement, lambda: [metrics.agreement(scores()[0], **SEED)]),
+    "calibration": (figures.plot_calibration, lambda: [calibrated(), metrics.calibration_bins(calibrated(), **SEED)]),
+    "anchors": (figures.plot_anchors, lambda: [scores()[1]]),
+    "deltas": (figures.plot_deltas, lambda: [pairs(), metrics.delta_summary(pairs(), **SEED)]),
+    "deltas_by_type": (figures.plot_deltas_by_type, lambda: [pairs(), by_type()]),
+    "pairs_per_condition": (figures.plot_pairs_per_condition, lambda: [conditions()]),
+    "flow": (figures.plot_flow, lambda: [STEPS]),
+    "chosen": (figures.plot_chosen, lambda: [metrics.chosen_counts(pairs(), **SEED)]),
+    "delta_by_principle": (figures.plot_delta_by_principle, lambda: [by_principle()]),
 }
+
+
+def drawn(name: str) -> Artist:
+    plot, make_tables = FIGURES[name]
+    return plot(*make_tables())
 
 
 def tick_labels(axis: Axis) -> list[Text]:
@@ -144,7 +151,7 @@ def texts(fig: Figure) -> list[Text]:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_asks_a_question_and_names_its_axes(name: str) -> None:
-    fig = figure_of(FIGURES[name]())
+    fig = figure_of(drawn(name))
     assert fig.get_suptitle().endswith("?")
     labels = [axis.get_label_text() for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)]
     labels += [fig.get_supxlabel(), *(ax.get_title() for ax in fig.axes)]
@@ -155,7 +162,7 @@ def test_every_figure_asks_a_question_and_names_its_axes(name: str) -> None:
 @pytest.mark.parametrize("style", ["acl", "nature"])
 def test_no_text_is_cut_or_smaller_than_the_venue_allows(style: str, name: str) -> None:
     figures.use_style(style)
-    fig = figure_of(FIGURES[name]())
+    fig = figure_of(drawn(name))
     fig.set_dpi(300)
     fig.draw_without_rendering()
     inside = fig.bbox.padded(2)
@@ -167,8 +174,15 @@ def test_no_text_is_cut_or_smaller_than_the_venue_allows(style: str, name: str) 
 
 
 @pytest.mark.parametrize("name", FIGURES)
+def test_an_empty_table_is_no_error(name: str) -> None:
+    plot, make_tables = FIGURES[name]
+    shown = figures.show(plot(*(table.head(0) for table in make_tables())), "nothing")
+    assert shown.svg.startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", FIGURES)
 def test_tick_labels_do_not_overlap(name: str) -> None:
-    fig = figure_of(FIGURES[name]())
+    fig = figure_of(drawn(name))
     fig.draw_without_rendering()
     for axis in (axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)):
         boxes = [label.get_window_extent() for label in tick_labels(axis) if label.get_text()]
@@ -178,7 +192,7 @@ def test_tick_labels_do_not_overlap(name: str) -> None:
 @pytest.mark.parametrize("style", STYLES)
 def test_a_saved_figure_has_the_venues_width_and_truetype_fonts(style: str, tmp_path: Path) -> None:
     figures.use_style(style)
-    figures.save(FIGURES["chosen"](), tmp_path / "chosen", pd.DataFrame({"n": [1]}), "Chosen judges.")
+    figures.save(drawn("chosen"), tmp_path / "chosen", pd.DataFrame({"n": [1]}), "Chosen judges.")
     pdf = (tmp_path / "chosen.pdf").read_bytes()
     width = float(re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf)[1]) / 72
     assert width == pytest.approx(STYLES[style].column, abs=0.01)
@@ -188,7 +202,7 @@ def test_a_saved_figure_has_the_venues_width_and_truetype_fonts(style: str, tmp_
 
 def test_numbers_and_caption_lie_beside_the_figure(tmp_path: Path) -> None:
     table = pd.DataFrame({"judge": ["a"], "estimate": [0.1]})
-    shown = figures.save(FIGURES["chosen"](), tmp_path / "folder" / "chosen", table, "Chosen & rejected, n = 3.")
+    shown = figures.save(drawn("chosen"), tmp_path / "folder" / "chosen", table, "Chosen & rejected, n = 3.")
     assert sorted(file.suffix for file in shown.files) == [".csv", ".pdf", ".png", ".svg", ".txt"]
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "folder" / "chosen.csv"), table)
     assert (tmp_path / "folder" / "chosen.txt").read_text() == "Chosen & rejected, n = 3.\n"
@@ -229,9 +243,10 @@ def test_dollars_in_a_name_are_no_formula() -> None:
 
 
 def test_a_judge_has_one_colour_in_every_figure() -> None:
-    lines = {line.get_label(): to_hex(line.get_color()) for line in figure_of(FIGURES["score_by_rate"]()).axes[0].lines}
-    points = {line.get_label(): to_hex(line.get_color()) for line in FIGURES["stability_validity"]().lines}
-    assert {name: lines[name] for name in JUDGES} == {name: points[name] for name in JUDGES}
+    lines = figure_of(figures.plot_score_by_rate(metrics.score_by_rate(scores()[0], **SEED), JUDGES)).axes[0].lines
+    points = figures.plot_stability_validity(metrics.judge_bias(*scores(), **SEED), JUDGES).lines
+    colours = [{line.get_label(): to_hex(line.get_color()) for line in group} for group in (lines, points)]
+    assert [colours[0][name] for name in JUDGES] == [colours[1][name] for name in JUDGES]
 
 
 def test_a_judge_keeps_its_colour_when_another_has_no_pairs() -> None:
@@ -314,7 +329,7 @@ def test_a_measure_without_a_value_is_a_dash_not_nan() -> None:
 
 
 def test_the_shown_figure_is_one_image_with_its_caption_escaped() -> None:
-    shown = figures.show(FIGURES["chosen"](), 'The "chosen" <b>judges</b>')
+    shown = figures.show(drawn("chosen"), 'The "chosen" <b>judges</b>')
     assert shown._repr_html_().count("<img ") == 1
     assert "<b>" not in shown._repr_html_()
     assert "<text" not in shown.svg  # letters are outlines: no font is needed to see it
@@ -330,7 +345,7 @@ from helpers import figures
 from tests import test_figures as t
 figures.use_style("nature")
 for name in ("chosen", "statuses", "agreement", "rates"):
-    shown = figures.save(t.FIGURES[name](), Path(sys.argv[2]) / name, pd.DataFrame({"n": [1]}), name)
+    shown = figures.save(t.drawn(name), Path(sys.argv[2]) / name, pd.DataFrame({"n": [1]}), name)
     Path(sys.argv[2], name + ".shown").write_text(shown.svg)
 """
 

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.pyplot import get_cmap
+from matplotlib.ticker import MultipleLocator
 
 from helpers.figures.marks import curve, grid, intervals, legend, percent, stacked, with_texts
-from helpers.figures.style import FIXED, INK, Look, blank, canvas, current, in_order, label, looks
+from helpers.figures.style import FIXED, INK, Look, blank, canvas, current, figure_of, in_order, label, looks, nothing
 
 __all__ = [
     "plot_agreement",
@@ -38,10 +39,13 @@ VERDICTS = ("ok", "repaired", "out_of_range", "unparsable", "truncated", "refuse
 
 def plot_scores(shares: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw how each judge uses the scale; `shares` comes from `metrics.shares(scored, "overall_score", ["judge"])`."""
+    question = "How do the judges use the scale?"
+    if shares.empty:
+        return nothing(question, ax)
     levels = sorted(shares["overall_score"].unique())
     shades = get_cmap("cividis")(np.linspace(0.05, 0.95, len(levels)))
     colours = {f"{level:g}": Look(to_hex(shade), "", "", "") for level, shade in zip(levels, shades, strict=True)}
-    ax = canvas("How do the judges use the scale?", ax, rows=1.6 * shares["judge"].nunique() + 6)
+    ax = canvas(question, ax, rows=1.6 * shares["judge"].nunique() + 6)
     stacked(
         ax, shares.assign(part=[f"{level:g}" for level in shares["overall_score"]]), "judge", list(colours), colours
     )
@@ -52,8 +56,11 @@ def plot_scores(shares: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_statuses(table: pd.DataFrame, by: str = "judge", ax: Axes | None = None) -> Axes:
     """Draw what became of the verdicts, by judge or condition; `table` comes from `metrics.attrition(rows, [by])`."""
+    question = "Where do verdicts go missing?"
+    if table.empty:
+        return nothing(question, ax)
     found = [status for status in VERDICTS if table.loc[table["status"] == status, "n"].sum()]
-    ax = canvas("Where do verdicts go missing?", ax, rows=1.4 * table[by].nunique() + 6)
+    ax = canvas(question, ax, rows=1.4 * table[by].nunique() + 6)
     rows = table.rename(columns={"status": "part"}).set_index(by).loc[in_order(table[by])].reset_index()
     stacked(ax, rows, by, found, FIXED)
     ax.set_xlabel("share of verdicts")
@@ -63,18 +70,22 @@ def plot_statuses(table: pd.DataFrame, by: str = "judge", ax: Axes | None = None
 
 def plot_score_by_rate(table: pd.DataFrame, judges: Sequence[str] = (), fig: Figure | None = None) -> Figure:
     """Draw mean scores against the rate, errors beside equivalents; `table` comes from `metrics.score_by_rate`."""
-    title = "Do scores fall with errors, and stay with mere rewording?"
+    question = "Do scores fall with errors, and stay with mere rewording?"
+    if table.empty:
+        return figure_of(nothing(question))
     panels = {"error": "errors", "represent": "equivalent wording"}
-    fig = _by_rate(table, "perturbation_category", panels, judges, fig, title)
+    fig = _by_rate(table, "perturbation_category", panels, judges, fig, question)
     fig.axes[0].set_ylabel("mean score (95 % interval)")
     return fig
 
 
 def plot_detection_by_rate(table: pd.DataFrame, judges: Sequence[str] = (), fig: Figure | None = None) -> Figure:
     """Draw detected errors and stable equivalents by rate; `table` comes from `metrics.detection_by_rate`."""
-    title = "How much must be wrong before a judge notices, and does it leave the rest alone?"
+    question = "How much must be wrong before a judge notices, and does it leave the rest alone?"
+    if table.empty:
+        return figure_of(nothing(question))
     panels = {"validity": "errors detected", "stability": "equivalents left stable"}
-    fig = _by_rate(table, "metric", panels, judges, fig, title)
+    fig = _by_rate(table, "metric", panels, judges, fig, question)
     for ax in fig.axes:
         ax.set_ylim(-0.03, 1.03)
     percent(fig.axes[0], "y")
@@ -84,9 +95,11 @@ def plot_detection_by_rate(table: pd.DataFrame, judges: Sequence[str] = (), fig:
 
 def plot_judge_bias(table: pd.DataFrame, judges: Sequence[str] = (), fig: Figure | None = None) -> Figure:
     """Draw every metric of every judge with its interval; `table` comes from `metrics.judge_bias`."""
+    question = "How far do wording and errors move each judge?"
+    if table.empty:
+        return figure_of(nothing(question))
     known = looks(judges or sorted(table["judge"].unique()))
     metrics = [name for name in TITLES if name in set(table["metric"])]
-    question = "How far do wording and errors move each judge?"
     fig = fig or blank(question, rows=1.5 * len(known) + 6, full=True)
     axes = np.atleast_1d(fig.subplots(1, len(metrics), sharey=True))
     for ax, metric in zip(axes, metrics, strict=True):
@@ -131,25 +144,32 @@ def plot_stability_validity(table: pd.DataFrame, judges: Sequence[str] = (), ax:
 
 def plot_score_by_anchor(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None = None) -> Axes:
     """Draw mean scores against the anchor; `table` comes from `metrics.score_by_anchor`."""
-    ax = canvas("Is a judge harsher or milder than the panel?", ax)
+    question = "Is a judge harsher or milder than the panel?"
+    if table.empty:
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     known = looks(judges or sorted(table["judge"].unique()))
-    ends = [table["anchor_score"].min(), table["anchor_score"].max()]
-    ax.plot(ends, ends, color=INK, lw=current().line / 2, label="as the panel")
+    ax.axline((3, 3), slope=1, color=INK, lw=current().line / 2, label="as the panel")
     for place, (judge, look) in enumerate(known.items()):
         rows = table[table["judge"] == judge]
         shift = 0.06 * (place - (len(known) - 1) / 2)
         curve(ax, rows, "anchor_score", look, f"{label(judge)} (n = {rows['n'].sum():,})", shift=shift)
-    ax.set(xlabel="anchor (median of the panel), to 0.5", ylabel="mean score (95 % interval)")
+    ax.xaxis.set_major_locator(MultipleLocator(0.5))
+    ends = (table["anchor_score"].min() - 0.25, table["anchor_score"].max() + 0.25)
+    ax.set(xlabel="anchor (median of the panel), to 0.5", ylabel="mean score (95 % interval)", xlim=ends)
     legend(ax)
     return ax
 
 
 def plot_agreement(table: pd.DataFrame, measure: str = "spearman", ax: Axes | None = None) -> Axes:
     """Draw how every two judges agree, with interval and n; `table` comes from `metrics.agreement`."""
+    question = "Do the judges rank the same items alike?"
+    if table.empty:
+        return nothing(question, ax)
     rows = table[table["measure"] == measure]
     judges = list(dict.fromkeys([*rows["judge_a"], *rows["judge_b"]]))
     place = {"index": "judge_b", "columns": "judge_a"}
-    ax = canvas("Do the judges rank the same items alike?", ax, rows=4.2 * (len(judges) - 1) + 3)
+    ax = canvas(question, ax, rows=4.2 * (len(judges) - 1) + 3)
     grid(ax, with_texts(rows), place, judges[1:], judges[:-1], (measure.replace("_", " "), 1.0))
     return ax
 

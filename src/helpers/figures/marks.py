@@ -88,7 +88,10 @@ def grid(
 
 def with_texts(rows: pd.DataFrame) -> pd.DataFrame:
     """Add what `grid` needs to a table of estimates: the value, and a text with its interval and n."""
-    numbers = [f"{row.estimate:.2f}\n[{row.low:.2f}, {row.high:.2f}]" for row in rows.itertuples()]
+    columns = (rows[name].astype(float) for name in ("estimate", "low", "high"))
+    numbers = [
+        f"{value:z.2f}\n[{low:z.2f}, {high:z.2f}]".replace("-", "−") for value, low, high in zip(*columns, strict=True)
+    ]
     known = rows["estimate"].notna()
     text = [f"{number if here else '–'}\nn = {n:,}" for number, here, n in zip(numbers, known, rows["n"], strict=True)]
     return rows.assign(value=rows["estimate"], text=text)

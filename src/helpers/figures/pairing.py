@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from helpers.figures.marks import counts, grid, intervals, legend, percent, with_texts
-from helpers.figures.style import FIXED, GREY, INK, blank, canvas, current, in_order, label, looks
+from helpers.figures.style import FIXED, GREY, INK, blank, canvas, current, figure_of, in_order, label, looks, nothing
 
 __all__ = [
     "plot_anchors",
@@ -29,7 +29,10 @@ HALF_STEPS = np.arange(0.25, 5.3, 0.5)
 
 def plot_anchors(anchors: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw how many samples have which anchor; `anchors` holds track, sample_id and anchor_score."""
-    ax = canvas("Where do the anchors lie?", ax)
+    question = "Where do the anchors lie?"
+    if anchors["anchor_score"].isna().all():
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     known = anchors.dropna(subset="anchor_score")
     scores = {str(track): rows["anchor_score"] for track, rows in known.groupby("track")}
     names = {track: f"{track} (n = {len(rows):,}, median {rows.median():g})" for track, rows in scores.items()}
@@ -44,7 +47,10 @@ def plot_deltas(pairs: pd.DataFrame, summary: pd.DataFrame, ax: Axes | None = No
 
     `summary` comes from `metrics.delta_summary(pairs)`.
     """
-    ax = canvas("How far apart are the two scores of a pair?", ax)
+    question = "How far apart are the two scores of a pair?"
+    if pairs.empty:
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     _deltas(ax, pairs, summary)
     ax.set(xlabel="score delta (points)", ylabel="pairs")
     legend(ax)
@@ -56,9 +62,12 @@ def plot_deltas_by_type(pairs: pd.DataFrame, summary: pd.DataFrame, fig: Figure 
 
     `summary` comes from `metrics.delta_summary(pairs, ["perturbation_category", "perturbation_type"])`.
     """
+    question = "Which perturbations make the clearest pairs?"
+    if pairs.empty:
+        return figure_of(nothing(question))
     types = in_order(summary["perturbation_type"])
     lines = -(-len(types) // 3)
-    fig = fig or blank("Which perturbations make the clearest pairs?", rows=9 * lines + 2, full=True)
+    fig = fig or blank(question, rows=9 * lines + 2, full=True)
     axes = np.atleast_1d(fig.subplots(lines, min(3, len(types)), sharex=True)).ravel()
     for ax, name in zip(axes, types, strict=False):
         here = [table[table["perturbation_type"] == name] for table in (pairs, summary)]
@@ -75,8 +84,11 @@ def plot_deltas_by_type(pairs: pd.DataFrame, summary: pd.DataFrame, fig: Figure 
 
 def plot_pairs_per_condition(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw how many pairs each condition gives; `table` holds dataset_name, perturbation_category and n."""
+    question = "How many pairs does each condition give?"
+    if table.empty:
+        return nothing(question, ax)
     rows = table.set_index("dataset_name").reindex(in_order(table["dataset_name"]))
-    ax = canvas("How many pairs does each condition give?", ax, rows=1.15 * len(rows) + 5)
+    ax = canvas(question, ax, rows=1.15 * len(rows) + 5)
     texts = [f"{n:,}" for n in rows["n"]]
     counts(ax, list(rows.index), rows["n"], texts, list(rows["perturbation_category"]))
     ax.set_xlabel("pairs")
@@ -103,8 +115,11 @@ def plot_flow(steps: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_chosen(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None = None) -> Axes:
     """Draw how often each judge is chosen among its pairs, by category; `table` comes from `metrics.chosen_counts`."""
+    question = "Does the category give away which judge is chosen?"
+    if table.empty:
+        return nothing(question, ax)
     names = list(judges or sorted(table["judge"].unique()))
-    ax = canvas("Does the category give away which judge is chosen?", ax, rows=2.6 * len(names) + 5)
+    ax = canvas(question, ax, rows=2.6 * len(names) + 5)
     ax.axvline(0.5, color=INK, lw=current().line / 2, ls=":")
     for side, (category, rows) in zip((-0.15, 0.15), table.groupby("perturbation_category"), strict=False):
         at = rows["judge"].map(names.index)
@@ -121,9 +136,12 @@ def plot_chosen(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None
 
 def plot_delta_by_principle(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw the mean delta by chosen and rejected principle; `table` comes from `metrics.delta_by_principle`."""
+    question = "Does the principle decide who wins?"
+    if table.empty:
+        return nothing(question, ax)
     chosen, rejected = (sorted(table[f"{side}_principle"].unique()) for side in ("chosen", "rejected"))
     place = {"index": "chosen_principle", "columns": "rejected_principle"}
-    ax = canvas("Does the principle decide who wins?", ax, rows=4.2 * len(chosen) + 5, full=True)
+    ax = canvas(question, ax, rows=max(4.2 * len(chosen) + 5, 13), full=True)
     grid(ax, with_texts(table), place, chosen, rejected, ("mean score delta (points)", table["estimate"].max()))
     ax.set(xlabel="principle of the rejected response", ylabel="principle of the chosen response")
     return ax

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from helpers import keyed
 from helpers.figures.marks import counts, grid, intervals, legend, percent
-from helpers.figures.style import INK, canvas, current, label, looks
+from helpers.figures.style import INK, canvas, current, label, looks, nothing
 
 __all__ = ["plot_applicability", "plot_principle_grid", "plot_principle_shares", "plot_rates"]
 
@@ -17,8 +17,11 @@ PRINCIPLES = ("helpfulness", "truthfulness", "honesty", "verbalized_calibration"
 
 def plot_principle_shares(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw observed against declared principle shares; `audit` comes from `principles.audit`."""
+    question = "Do the drawn principles follow the declared mix?"
+    if audit.empty:
+        return nothing(question, ax)
     subsets = list(dict.fromkeys(audit["subset"]))
-    ax = canvas("Do the drawn principles follow the declared mix?", ax, rows=4 * len(subsets) + 5)
+    ax = canvas(question, ax, rows=4 * len(subsets) + 5)
     drawn = audit.rename(columns={"observed_share": "estimate"}).assign(
         place=audit["subset"].map(subsets.index) + audit["principle"].map(PRINCIPLES.index) * 0.2 - 0.3
     )
@@ -38,11 +41,14 @@ def plot_principle_shares(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw which principle each subset was given, as shares and counts; `audit` comes from `principles.audit`."""
+    question = "Which principles does each subset get?"
+    if audit.empty:
+        return nothing(question, ax)
     drawn = zip(audit["observed_share"].astype(float), audit["observed"].astype(int), strict=True)
     texts = [f"{100 * share:.0f} %\n({n:,})" for share, n in drawn]
     rows = audit.assign(value=audit["observed_share"], text=texts)
     subsets = list(dict.fromkeys(audit["subset"]))
-    ax = canvas("Which principles does each subset get?", ax, rows=2.6 * len(subsets) + 4)
+    ax = canvas(question, ax, rows=2.6 * len(subsets) + 4)
     place = {"index": "subset", "columns": "principle"}
     grid(ax, rows, place, subsets, list(PRINCIPLES), ("share of the subset's completions (count)", 1.0))
     ax.set_xticks(np.arange(4) + 0.5, ["helpful-\nness", "truthful-\nness", "honesty", "verbalized\ncalibration"])
@@ -51,7 +57,10 @@ def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def plot_applicability(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw in how many recipes each condition found something to edit; `table` comes from `metrics.applicability`."""
-    ax = canvas("In how many recipes does a condition find something to edit?", ax, rows=1.15 * len(table) + 5)
+    question = "In how many recipes does a condition find something to edit?"
+    if table.empty:
+        return nothing(question, ax)
+    ax = canvas(question, ax, rows=1.15 * len(table) + 5)
     texts = [f"{row.n:,} of {row.total:,}" for row in table.itertuples()]
     counts(ax, list(table["dataset_name"]), table["n"], texts, list(table["perturbation_category"]))
     ax.set_xlabel("recipes")
@@ -65,7 +74,10 @@ def plot_rates(items: pd.DataFrame, ax: Axes | None = None) -> Axes:
     `items` holds sample_id, dataset_name, perturbation_category, perturbation_rate and rate_actual.
     """
     graded = items[items["perturbation_rate"].gt(0) & items["perturbation_rate"].lt(1)]
-    ax = canvas("How close is the actual rate to the one asked for?", ax)
+    question = "How close is the actual rate to the one asked for?"
+    if graded.empty:
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     rates = sorted(graded["perturbation_rate"].unique())
     ax.step(
         [-0.5, *np.arange(len(rates)) + 0.5], [*rates[:1], *rates], color=INK, lw=current().line / 2, label="asked for"

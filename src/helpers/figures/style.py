@@ -211,6 +211,14 @@ def canvas(question: str, ax: Axes | None, *, rows: float = 0, full: bool = Fals
     return ax
 
 
+def nothing(question: str, ax: Axes | None = None) -> Axes:
+    """Return axes that answer the question with the fact that its table is empty."""
+    ax = canvas(question, ax, rows=3)
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, "nothing to show: there are no rows", ha="center", va="center", transform=ax.transAxes)
+    return ax
+
+
 def blank(question: str, *, rows: float = 0, full: bool = False) -> Figure:
     """Return a new figure of the style's column or full width, with its question over it."""
     style = current()

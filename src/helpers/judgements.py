@@ -12,6 +12,7 @@ import pyarrow as pa
 from helpers import records, rubrics, texts
 from helpers import verdicts as parser
 from helpers.answers import Answer, Request
+from helpers.judges import response_format
 
 __all__ = [
     "completion_requests",
@@ -48,11 +49,13 @@ def requests(
 ) -> tuple[list[Request], pd.DataFrame]:
     """Make the judges' requests for items of one track, and the table that says which request is whose.
 
-    Items without a response are left out. `references` gives the correct and incorrect answers by sample_id. Returns
-    the requests and a table of the same length: item_id, judge, repeat. Items stay in order within a judge, so that a
-    server can keep the rubric, which comes first in every prompt.
+    Items without a response are left out. The rubric's JSON schema goes to the models that take one. `references`
+    gives the correct and incorrect answers by sample_id. Returns the requests and a table of the same length: item_id,
+    judge, repeat. Items stay in order within a judge, so that a server can keep the rubric, which comes first.
     """
-    sampling = _sampling(temperature=temperature, max_tokens=max_tokens)
+    rubric = rubrics.INSTRUCTION if (items["track"] == "instruction").any() else rubrics.RECIPE
+    schema = response_format(rubric.scores)
+    sampling = _sampling(temperature=temperature, max_tokens=max_tokens, response_format=schema)
     answered = items[items["response"].notna()]
     prompts = [
         _messages(track, sample_id, prompt, response, references or {})

@@ -1,0 +1,73 @@
+"""Everything that a run would ask, before it asks anything: for its plan, and for batch files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from helpers import items, judgements, principles, sources
+from helpers.answers import Request, Store
+from helpers.judges import Model, keys
+from helpers.params import Params
+
+__all__ = ["Workload", "workload"]
+
+# A completion that is not written yet is judged at this length: about 120 tokens.
+ASSUMED_RESPONSE = "x" * 480
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The requests of a run whose texts are known, those that wait for completions, and the rows of each stage."""
+
+    requests: list[Request]
+    waiting: list[Request]
+    rows: pd.DataFrame
+
+
+def workload(params: Params, models: Mapping[str, Model], store: Store) -> Workload:
+    """Make the requests of every stage from a run's parameters; nothing is sent and nothing is written."""
+    subsets = principles.subsets(params.principle_mix) if params.unknown_subset == "error" else None
+    asked = sources.instructions(params.instructions, params.n_per_subset, params.columns, subsets=subsets).frame
+    loaded = sources.recipes(params.recipes, params.n_recipes, params.columns).frame
+    drawn = items.from_instructions(
+        asked,
+        models=params.models,
+        k=params.completions_per_instruction,
+        seed=params.seed,
+        mix=params.principle_mix,
+        unknown_subset=params.unknown_subset,
+    )[0].to_pandas()
+    texts = items.from_recipes(loaded, params.conditions, seed=params.seed).to_pandas()
+    writing = judgements.completion_requests(drawn)
+    asking = partial(
+        judgements.requests,
+        repeats=params.judge_repeats,
+        temperature=params.temperature,
+        max_tokens=params.max_tokens,
+        references=judgements.references(asked),
+    )
+    answers = [answer.text.strip() if answer is not None else "" for answer in store.get_many(keys(writing, models))]
+    written = pd.Series(answers, index=drawn.index).ne("")
+    assumed = drawn["item_id"] + ASSUMED_RESPONSE
+    drawn["response"] = pd.Series(answers, index=drawn.index).where(written, assumed)
+    judging, rating, waiting = (
+        asking(part, panel)[0]
+        for part, panel in (
+            (texts, params.judges),
+            (drawn[written], params.instruction_judges),
+            (drawn[~written], params.instruction_judges),
+        )
+    )
+    rows = {
+        "recipes": len(loaded),
+        "texts to judge, originals included": len(texts),
+        "judgements of recipes": len(judging),
+        "instructions": len(asked),
+        "completions": len(writing),
+        "judgements of completions": len(rating) + len(waiting),
+    }
+    return Workload(writing + judging + rating, waiting, pd.DataFrame(rows.items(), columns=["what", "rows"]))

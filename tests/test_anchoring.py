@@ -49,7 +49,7 @@ def test_an_empty_table_has_no_anchors():
 
 
 def test_two_verdicts_of_one_judge_on_one_text_are_an_error():
-    with pytest.raises(ValueError, match="two verdicts on the same text.*'judge': 'x'"):
+    with pytest.raises(ValueError, match=r"two verdicts on the same text.*'judge': 'x'"):
         anchor_scores(verdicts(("a", GRADED[0], "x", 4.0), ("a", GRADED[0], "x", 3.0)))
 
 

@@ -119,7 +119,9 @@ def test_conditions_can_be_given_by_type_category_and_rate_alone():
 
 
 def test_of_repeats_the_first_counts():
-    table = pd.concat([verdicts({"x": 3.0, "y": 4.0}).assign(repeat=1), verdicts({"x": 4.0, "y": 3.0}).assign(repeat=0)])
+    table = pd.concat(
+        [verdicts({"x": 3.0, "y": 4.0}).assign(repeat=1), verdicts({"x": 4.0, "y": 3.0}).assign(repeat=0)]
+    )
     assert choices(table, ["x", "y"]) == [("x", "y")]
 
 
@@ -265,7 +267,9 @@ def test_an_instruction_pairs_completions_across_its_anchor():
 
 
 def pairs_of(samples, per_sample=4):
-    rows = [(name, f"prompt {name} {n // 2}", ("error", "represent")[n % 2]) for name in samples for n in range(per_sample)]
+    rows = [
+        (name, f"prompt {name} {n // 2}", ("error", "represent")[n % 2]) for name in samples for n in range(per_sample)
+    ]
     table = pd.DataFrame(rows, columns=["sample_id", "prompt", "perturbation_category"])
     return table.assign(pair_key=[f"{n}" for n in range(len(table))])
 
@@ -303,8 +307,8 @@ def test_one_sample_and_no_fraction_give_train_alone():
 
 
 RECIPE = (
-    "Mix {powder} with ethanol in a mortar, dry the slurry at 80 °C overnight, press it into pellets and heat them at "
-    "{degrees} °C for 12 h in flowing oxygen; cool slowly, grind again, and check the phase by X-ray diffraction before "
+    "Mix {powder} with ethanol in a mortar, dry the slurry at 80 °C overnight, press it into pellets, heat them at "
+    "{degrees} °C for 12 h in flowing oxygen; cool slowly, grind again, check the phase by X-ray diffraction before "
     "the second firing, which takes another 24 h in the same furnace with the same gas."
 )
 

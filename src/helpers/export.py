@@ -231,8 +231,9 @@ def _equal_answers(chosen: Distinct, rejected: Distinct) -> npt.NDArray[np.bool_
     """Whether chosen and rejected say the same; texts whose beginnings differ are not compared any further."""
     heads = []
     for values, back in (chosen, rejected):
-        start = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(values, 0, 256)), 0, 128)
-        heads.append(pc.utf8_slice_codeunits(pc.utf8_normalize(start, form="NFC"), 0, 32).take(pa.array(back)))
+        start = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(values, 0, 128)), 0, 64)
+        head = pc.utf8_slice_codeunits(pc.utf8_normalize(start, form="NFC"), 0, 20)
+        heads.append(pc.utf8_trim_whitespace(head).take(pa.array(back)))
     equal: npt.NDArray[np.bool_] = pc.equal(*heads).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(equal):
         equal[row] = same_text(*(values[back[row]].as_py() for values, back in (chosen, rejected)))

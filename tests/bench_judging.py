@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-
-from tests.server import verdict
+from server import verdict
 
 ROUNDS, REQUESTS, LONG, STORED, JUDGES = 3, 3_000, 100_000, 136_000, 4
 SYSTEM, USER = "You judge recipes. " * 10, "Weigh, mix, calcine at 900 C for 12 h. " * 70
@@ -59,12 +58,15 @@ async def bare(url: str, width: int, count: int) -> None:
     assert len(scores) == count
 
 
-async def ours(url: str, width: int, count: int, repeats: int = 1) -> None:
-    """The same with everything: store, budget, retries, verdicts."""
+async def ours(url: str, width: int, count: int, repeats: int = 1) -> float:
+    """The same with everything: store, budget, retries, verdicts; returns the peak memory at a tenth of the way."""
     from helpers import judges, verdicts
     from helpers.answers import Answer, Request, Store
 
+    peaks: list[float] = []
+
     def usable(answer: Answer) -> bool:
+        peaks.append(peak_mb() if len(peaks) == count * repeats // 10 else 0.0)
         return verdicts.parse(answer.text, finish_reason=answer.finish_reason, refusal=answer.refusal).status in USABLE
 
     fields: dict[str, Any] = {"max_concurrency": width, "price_prompt": 1.0, "price_completion": 1.0}
@@ -75,6 +77,11 @@ async def ours(url: str, width: int, count: int, repeats: int = 1) -> None:
         options = {"models": models, "store": store, "usable": usable, "budget": budget, "concurrency": width}
         outcome = await judges.ask(requests, **options)
     assert outcome.tallies["m"].answered == count * repeats
+    return max(peaks)
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def stored_floor(path: str) -> dict[str, float]:
@@ -145,21 +152,22 @@ def fill(path: str) -> dict[str, float]:
 
 
 def asking(client: str, url: str, width: str, count: str) -> dict[str, float]:
-    if client != "bare":  # what it imports counts as memory, and not as time
+    if client == "ours":  # what it imports counts as memory, and not as time
         import helpers.judges
         import helpers.verdicts  # noqa: F401
-    work = bare(url, int(width), int(count)) if client == "bare" else ours(url, int(width), int(count))
-    if client == "long":
-        work = ours(url, int(width), 1_000, int(count) // 1_000)
+    work = bare if client == "bare" else ours
     before, begin = time.process_time(), time.perf_counter()
-    asyncio.run(work)
+    asyncio.run(work(url, int(width), int(count)))
     took, cpu = time.perf_counter() - begin, time.process_time() - before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"rate": int(count) / took, "cpu_ms": 1_000 * cpu / int(count), "peak_mb": peak}
+    return {"rate": int(count) / took, "cpu_ms": 1_000 * cpu / int(count), "peak_mb": peak_mb()}
+
+
+def lasting(url: str) -> dict[str, float]:
+    return {"early_mb": asyncio.run(ours(url, 64, 1_000, LONG // 1_000)), "late_mb": peak_mb()}
 
 
 def child(*arguments: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "tests.bench_judging", *arguments]
+    command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 
@@ -181,8 +189,9 @@ def compare_asking(url: str) -> None:
             f"{width:>3} in flight: {median(runs['ours'], 'rate'):,.0f} a second, {rate:.2f} of bare (goal 0.75); "
             f"CPU {cpu:.2f} (goal 1.5); memory {peak:.2f} (goal 2)"
         )
-    peaks = [child("ask", "long", url, "64", str(count))["peak_mb"] for count in (LONG // 10, LONG)]
-    print(f"peak memory {peaks[0]:.0f} MB after {LONG // 10:,} requests and {peaks[1]:.0f} MB after {LONG:,}")
+    peaks = child("long", url)
+    early, late = peaks["early_mb"], peaks["late_mb"]
+    print(f"peak memory {early:.0f} MB at a tenth of {LONG:,} requests, {late:.0f} MB at the end")
 
 
 def compare_stored(path: str) -> None:
@@ -198,7 +207,8 @@ def compare_stored(path: str) -> None:
 
 
 def main() -> None:
-    server = subprocess.Popen([sys.executable, "-m", "tests.server", "0.02"], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, str(Path(__file__).with_name("server.py")), "0.02"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         compare_asking(f"http://127.0.0.1:{int(server.stdout.readline())}/v1")
@@ -210,7 +220,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    task = {"ask": asking, "fill": fill, "floor": stored_floor, "stored": stored_ours}
+    task = {"ask": asking, "long": lasting, "fill": fill, "floor": stored_floor, "stored": stored_ours}
     if len(sys.argv) > 1:
         print(json.dumps(task[sys.argv[1]](*sys.argv[2:])))
     else:

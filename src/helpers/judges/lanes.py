@@ -95,9 +95,9 @@ class Lane:
             self.width, self.epoch = max(1.0, self.width / 2), self.epoch + 1
 
     def failed(self, kind: str, told: str) -> None:
-        """Count a row that failed, and stop when several in a row did."""
+        """Count a row that failed, and stop when several in a row did and there are more."""
         self._failures += 1
-        if self._failures >= (ROWS_REFUSED if kind == "bad_request" else ROWS_DOWN):
+        if self.todo and self._failures >= (ROWS_REFUSED if kind == "bad_request" else ROWS_DOWN):
             self.tally.stopped = f"{self._failures} rows failed one after the other, the last with {told}"
 
     def pace(self, now: float, tokens: int) -> float:

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from datasets import Dataset
 
-from helpers.leaks import check, leak_report, prompt_text
+from helpers.leaks import check, leak_report
 from helpers.pairing import pair_rows, split, with_texts
+from helpers.preferences import prompt_text
 
 
 def side(*rows):

@@ -6,7 +6,6 @@ written beside its place and renamed at the end, so that a kill or a full disk l
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from helpers.card import Card, render
+from helpers.messages import MESSAGES, Distinct, as_json, as_messages, distinct, equal_answers
 from helpers.runs import replacing
-from helpers.texts import Texts, same_text
+from helpers.texts import Texts
 
 __all__ = [
     "PUBLISHED_COLUMNS",
@@ -40,7 +40,6 @@ Ints = npt.NDArray[np.int64]
 
 ROW_GROUP = 8_192
 SPLITS = ("train", "validation")
-MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 TEXT_COLUMNS = ("prompt", "chosen", "rejected")
 PUBLISHED_COLUMNS = {
     **dict.fromkeys(TEXT_COLUMNS, pa.string()),
@@ -59,8 +58,6 @@ MORE_COLUMNS = (
     "process",
     "pair_key",
 )
-# Each text of a batch once, and for each row the place of its text.
-Distinct = tuple[pa.Array, Ints]
 
 
 @dataclass(frozen=True)
@@ -191,13 +188,13 @@ def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
 
 
 def _batches(track: Track, rows: Ints, sources: Sequence[Texts], schema: pa.Schema) -> Iterator[pa.Table]:
-    encode = _as_messages if schema.field("prompt").type == MESSAGES else _as_json
+    encode = as_messages if schema.field("prompt").type == MESSAGES else as_json
     for start in range(0, len(rows), ROW_GROUP):
         some = rows[start : start + ROW_GROUP]
         part = track.pairs.iloc[some]
-        texts = [_distinct(source.take(some)) for source in sources]
+        texts = [distinct(source.take(some)) for source in sources]
         _refuse_empty(part, texts)
-        keep = np.flatnonzero(~_equal_answers(*texts[1:]))
+        keep = np.flatnonzero(~equal_answers(*texts[1:]))
         columns = _scalars(part.iloc[keep], schema)
         for name, (values, back) in zip(TEXT_COLUMNS, texts, strict=True):
             system, role = (track.system, "user") if name == "prompt" else ("", "assistant")
@@ -213,11 +210,6 @@ def _sources(track: Track) -> list[Texts]:
     return [source.take(track.pairs[name].to_numpy()) for name, source in sources]
 
 
-def _distinct(texts: Texts) -> Distinct:
-    places, back = np.unique(texts.places, return_inverse=True)
-    return texts.values.take(pa.array(places, mask=places < 0)), back
-
-
 def _refuse_empty(part: pd.DataFrame, texts: Sequence[Distinct]) -> None:
     for name, (values, back) in zip(TEXT_COLUMNS, texts, strict=True):
         blank = pc.or_(pc.utf8_is_space(values), pc.equal(pc.binary_length(values), 0)).fill_null(True)
@@ -227,53 +219,9 @@ def _refuse_empty(part: pd.DataFrame, texts: Sequence[Distinct]) -> None:
             raise ValueError(f"{name} is empty in the pair {where}; a trainer cannot use it")
 
 
-def _equal_answers(chosen: Distinct, rejected: Distinct) -> npt.NDArray[np.bool_]:
-    """Whether chosen and rejected say the same; texts whose beginnings differ are not compared any further."""
-    heads = []
-    for values, back in (chosen, rejected):
-        start = pc.utf8_slice_codeunits(pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(values, 0, 128)), 0, 64)
-        head = pc.utf8_slice_codeunits(pc.utf8_normalize(start, form="NFC"), 0, 20)
-        heads.append(pc.utf8_trim_whitespace(head).take(pa.array(back)))
-    equal: npt.NDArray[np.bool_] = pc.equal(*heads).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(equal):
-        equal[row] = same_text(*(values[back[row]].as_py() for values, back in (chosen, rejected)))
-    return equal
-
-
 def _scalars(part: pd.DataFrame, schema: pa.Schema) -> dict[str, Any]:
     columns = {field.name: part[field.name] for field in schema if field.name not in TEXT_COLUMNS}
     columns["sample_id"] = columns["sample_id"].astype("str")
     if pa.types.is_integer(schema.field("sample_id").type):
         columns["sample_id"] = columns["sample_id"].astype("int64")
     return {name: pa.Array.from_pandas(column, type=schema.field(name).type) for name, column in columns.items()}
-
-
-def _as_messages(contents: pa.Array, system: str, role: str) -> pa.Array:
-    """Return lists of role and content: the text, after the system message where there is one."""
-    width = 2 if system else 1
-    places = np.zeros((len(contents), width), dtype=np.int64)
-    places[:, -1] = np.arange(1, len(contents) + 1)
-    texts = pa.concat_arrays([pa.array([system], contents.type), contents]).take(pa.array(places.ravel()))
-    roles = pa.array(["system", role]).take(pa.array(np.tile([0, 1][-width:], len(contents))))
-    messages = pa.StructArray.from_arrays([roles, texts.cast(pa.string())], fields=list(MESSAGES.value_type))
-    starts = pa.array(np.arange(len(contents) + 1, dtype=np.int32) * width)
-    return pa.ListArray.from_arrays(starts, messages, type=MESSAGES)
-
-
-def _as_json(contents: pa.Array, system: str, role: str) -> pa.Array:
-    """Return the same lists as `json.dumps(messages, ensure_ascii=False)` writes them."""
-    before = json.dumps([{"role": "system", "content": system}], ensure_ascii=False)[:-1] + ", " if system else "["
-    first, last, nothing = (
-        pa.scalar(part, contents.type) for part in (f'{before}{{"role": "{role}", "content": "', '"}]', "")
-    )
-    return pc.binary_join_element_wise(first, _escaped(contents), last, nothing).cast(pa.string())
-
-
-def _escaped(texts: pa.Array) -> pa.Array:
-    data = np.frombuffer(Texts(texts, np.arange(len(texts))).bytes()[0], np.uint8)
-    found = {plain: np.count_nonzero(data == ord(plain)) for plain in '\\"\n\r\t'}
-    if np.count_nonzero(data < 32) > found["\n"] + found["\r"] + found["\t"]:
-        return pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], texts.type)
-    for plain in (plain for plain, count in found.items() if count):
-        texts = pc.replace_substring(texts, plain, json.dumps(plain)[1:-1])
-    return texts

@@ -1,16 +1,13 @@
 """What two sides of a split share: samples, prompts, near-duplicates, pairs; for anybody's preference data.
 
-Rows are read in batches and only their hashes are kept, so that a file may be larger than memory. A prompt, chosen or
-rejected answer may be text, a list of messages, or such a list written as JSON; without a column prompt, it is what
-comes before the last message of the chosen conversation. System messages do not count.
+Rows are read in batches and only their hashes are kept, so that a file may be larger than memory. System messages do
+not count.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,19 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from helpers.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar, with_texts
+from helpers.preferences import Batch, answers, of_frame, of_source, prompts
+from helpers.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar
 
-__all__ = ["NEAR", "LeakReport", "check", "leak_report", "prompt_text"]
+__all__ = ["NEAR", "LeakReport", "check", "leak_report"]
 
 Hashes = npt.NDArray[np.uint64]
-Batch = Mapping[str, Sequence[Any]]
 
 NEAR = 0.8
-ROWS = 4_096
-COLUMNS = ("sample_id", "prompt", "chosen", "rejected")
 # Below this many prompts, wording that nearly all of them share may well be the recipe's own.
 TEMPLATE_PROMPTS = 20
 
@@ -100,7 +93,7 @@ def leak_report(train: pd.DataFrame, validation: pd.DataFrame, *, texts: pd.Data
     >>> report.shared_samples, report.shared_prompts, report.clean
     (1, 1, False)
     """
-    return _compare(partial(_of_frame, train, texts), partial(_of_frame, validation, texts))
+    return _compare(partial(of_frame, train, texts), partial(of_frame, validation, texts))
 
 
 def check(train: str | Path | Any, validation: str | Path | Any) -> LeakReport:
@@ -108,70 +101,7 @@ def check(train: str | Path | Any, validation: str | Path | Any) -> LeakReport:
 
     Raises ValueError for a file that is not complete Parquet or has no columns chosen and rejected.
     """
-    return _compare(partial(_of_source, train), partial(_of_source, validation))
-
-
-def prompt_text(prompt: Any) -> str:
-    """Return what the users and assistants of a prompt say, whichever way it is written.
-
-    >>> prompt_text('[{"role": "system", "content": "Be strict."}, {"role": "user", "content": "Heat it."}]')
-    'Heat it.'
-    """
-    messages = _messages(prompt)
-    if isinstance(messages, str):
-        return messages
-    return "\n".join(_content(message) for message in messages if message.get("role") != "system")
-
-
-def _answer_text(answer: Any) -> str:
-    messages = _messages(answer)
-    return messages if isinstance(messages, str) else _content(messages[-1]) if messages else ""
-
-
-def _messages(value: Any) -> str | list[dict[str, Any]]:
-    """Return the messages of a list or of one written as JSON, else the text; a missing text is empty."""
-    if isinstance(value, str):
-        if value.startswith("[{"):
-            with suppress(ValueError):
-                return list(json.loads(value))
-        return value
-    return [] if value is None or isinstance(value, float) else list(value)
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    content = message.get("content", message.get("value"))
-    return "" if content is None else str(content)
-
-
-def _of_frame(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Iterator[Batch]:
-    for start in range(0, len(pairs), ROWS):
-        part = pairs.iloc[start : start + ROWS]
-        part = part if texts is None else with_texts(part, texts)
-        yield {name: part[name].tolist() for name in COLUMNS if name in part}
-
-
-def _of_source(source: Any) -> Iterator[Batch]:
-    if not isinstance(source, str | Path):
-        yield from source.iter(batch_size=ROWS)
-        return
-    path = Path(source)
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise ValueError(f"{path} holds no .parquet file")
-    for file in files:
-        yield from _of_file(file)
-
-
-def _of_file(path: Path) -> Iterator[Batch]:
-    try:
-        with pq.ParquetFile(path) as file:
-            names = [name for name in COLUMNS if name in file.schema_arrow.names]
-            if not {"chosen", "rejected"} <= set(names):
-                raise ValueError(f"{path} has the columns {file.schema_arrow.names}; pairs have chosen and rejected")
-            for batch in file.iter_batches(ROWS, columns=names):
-                yield batch.to_pydict()
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet, or is not complete: {error}") from error
+    return _compare(partial(of_source, train), partial(of_source, validation))
 
 
 @dataclass
@@ -187,12 +117,12 @@ class _Side:
     empty: int = 0
 
     def add(self, batch: Batch, common: Words) -> None:
-        prompts = _prompts(batch)
+        asked = prompts(batch)
         new: dict[int, str] = {}
         rows = []
         self.has_ids &= "sample_id" in batch
-        ids = [str(name) for name in batch.get("sample_id", [""] * len(prompts))]
-        for name, prompt, chosen, rejected in zip(ids, prompts, *_answers(batch, len(prompts)), strict=True):
+        ids = [str(name) for name in batch.get("sample_id", [""] * len(asked))]
+        for name, prompt, chosen, rejected in zip(ids, asked, *answers(batch, len(asked)), strict=True):
             hashes = [hashlib.sha256(text.encode()).digest() for text in (prompt, chosen, rejected)]
             row = [_number(name.encode()), int.from_bytes(hashes[0][:8], "little")]
             rows.append([*row, _number(b"".join(hashes)), _number(hashes[0] + hashes[2] + hashes[1])])
@@ -216,22 +146,6 @@ def _number(data: bytes) -> int:
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "little")
 
 
-def _prompts(batch: Batch) -> list[str]:
-    if "prompt" in batch:
-        return [prompt_text(prompt) for prompt in batch["prompt"]]
-    conversations = [_messages(chosen) for chosen in batch["chosen"]]
-    return ["" if isinstance(messages, str) else prompt_text(messages[:-1]) for messages in conversations]
-
-
-def _answers(batch: Batch, n: int) -> tuple[list[str], list[str]]:
-    """Return the texts of chosen and rejected; a table without these columns gets stand-ins that differ."""
-    chosen, rejected = (
-        [_answer_text(answer) for answer in batch[side]] if side in batch else [f"{side} {row}" for row in range(n)]
-        for side in ("chosen", "rejected")
-    )
-    return chosen, rejected
-
-
 def _compare(train: Callable[[], Iterator[Batch]], validation: Callable[[], Iterator[Batch]]) -> LeakReport:
     common = _template(train, validation)
     sides = [_Side(), _Side()]
@@ -243,7 +157,7 @@ def _compare(train: Callable[[], Iterator[Batch]], validation: Callable[[], Iter
 
 def _template(*sides: Callable[[], Iterator[Batch]]) -> Words:
     """Return the wording of the first prompts that is a template's."""
-    firsts = [prompt for read in sides for batch in islice(read(), 1) for prompt in _prompts(batch)]
+    firsts = [prompt for read in sides for batch in islice(read(), 1) for prompt in prompts(batch)]
     distinct = list(dict.fromkeys(firsts))
     return common_wording(distinct if len(distinct) >= TEMPLATE_PROMPTS else [])
 

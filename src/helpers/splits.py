@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from helpers import keyed
-from helpers.leaks import prompt_text
+from helpers.preferences import prompt_text
 from helpers.texts import Signatures, Texts, Words, common_wording, digests, signatures, similar
 
 __all__ = ["KEPT_TOGETHER", "draw_samples", "sample_summary", "split"]

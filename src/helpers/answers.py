@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -127,18 +128,31 @@ class Store:
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
-            (owner,) = self._db.execute("PRAGMA application_id").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            # In one statement, since another process may be making the tables right now.
+            both = "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+            owner, tables = self._db.execute(both).fetchone()
             if owner != APPLICATION_ID and (owner or tables):
                 raise StoreError(f"{self.path}: {ADVICE['SQLITE_NOTADB']}")
             self._db.execute("PRAGMA page_size = 8192")
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead()
             self._db.execute("PRAGMA synchronous = NORMAL")
         with self._transaction():
             for statement in filter(str.strip, TABLES.split(";")):
                 self._db.execute(statement)
             if owner != APPLICATION_ID:
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def _write_ahead(self) -> None:
+        # The one statement that does not wait for another process that is just beginning the same file.
+        patience = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > patience:
+                    raise
+                time.sleep(0.01)
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,7 @@ __all__ = ["StageError", "run"]
 CELL_TIMEOUT_SECONDS = 48 * 3600
 # How a run is watched or spread over machines changes no number.
 VOLATILE = {"interactive", "concurrency", "budget", "budget_requests", "engine", "dask_scheduler"}
+PROGRESS = re.compile(r"[A-Z][a-z ]+: [\d,]+ of [\d,]+\b")
 
 
 class StageError(RuntimeError):
@@ -109,7 +111,7 @@ def _execute(
             progress_bar=False,
             request_save_on_cell_execute=False,
             execution_timeout=CELL_TIMEOUT_SECONDS,
-            stdout_file=_Indented(),
+            stdout_file=_ProgressLines(),
             km=kernel,
         )
     except PapermillExecutionError as error:
@@ -126,11 +128,11 @@ def _execute(
     say(f"{stage:<14} {time.monotonic() - started:6.1f} s, of which cells {_cell_seconds(output):.1f} s")
 
 
-class _Indented:
-    """Pass a notebook's printed lines on to the terminal, indented below the line of its stage."""
+class _ProgressLines:
+    """Pass a notebook's lines of progress on to the terminal, indented below the line of its stage."""
 
     def write(self, text: str) -> None:
-        sys.stdout.write("".join(f"  {line}\n" for line in text.splitlines()))
+        sys.stdout.write("".join(f"  {line}\n" for line in text.splitlines() if PROGRESS.match(line)))
 
     def flush(self) -> None:
         sys.stdout.flush()
@@ -141,7 +143,8 @@ def _start_kernel() -> Any:
     from jupyter_core.utils import run_sync
 
     kernel = AsyncKernelManager(kernel_name="python3")
-    run_sync(kernel.start_kernel)(cwd=str(Path.cwd()))
+    # Its warning that local messages are not encrypted would stand above every run.
+    run_sync(kernel.start_kernel)(cwd=str(Path.cwd()), extra_arguments=["--log-level=ERROR"])
     return kernel
 
 

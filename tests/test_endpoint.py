@@ -105,6 +105,9 @@ def test_the_wait_that_a_server_asks_for_is_read_in_all_its_forms(headers, wait)
         (200, {"message": "busy", "code": "429"}, "rate_limited"),
         (200, {"message": "bad", "code": 401}, "auth"),
         (200, {"message": "what?"}, "malformed"),
+        (200, {"message": "what?", "code": "9" * 5000}, "malformed"),
+        (204, {}, "malformed"),
+        (403, {"message": "flagged", "metadata": 1}, "auth"),
         (200, "what?", "malformed"),
     ],
 )

@@ -142,6 +142,7 @@ TOO_LONG = "'max_tokens' must be at least 1, got -186."
         ([Reply(body={"choices": None, "error": {"message": "busy", "code": 429}}), GOOD], 2, "ok"),
         ([Reply(body={"choices": [], "error": {"message": "busy", "code": "502"}}), GOOD], 2, "ok"),
         ([Reply(body={"choices": [{"finish_reason": "error", "error": {"code": 502}, "message": {}}]}), GOOD], 2, "ok"),
+        ([Reply(body={"choices": [{"finish_reason": "error", "error": {"code": 502}}]}), GOOD], 2, "ok"),
         ([Reply(body={"id": "x", "choices": []}), GOOD], 2, "ok"),
         ([Reply(body=b"<html>one moment</html>"), GOOD], 2, "ok"),
         ([Reply(body=b""), GOOD], 2, "ok"),

@@ -62,19 +62,15 @@ def read(http: Http, *, now: float, logprobs: bool = False) -> Exchange:
     except (ValueError, RecursionError):
         payload = None
     choice = _first_choice(payload)
-    if http.status == 200 and choice is not None and not _inner_error(choice):
+    if http.status == 200 and isinstance(choice.get("message"), dict) and not choice.get("error"):
         return _answer(payload, choice, raw, logprobs)
     return _failure(http, payload, choice, raw, now)
 
 
-def _first_choice(payload: Any) -> dict[str, Any] | None:
+def _first_choice(payload: Any) -> dict[str, Any]:
     choices = payload.get("choices") if isinstance(payload, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, dict) and isinstance(first.get("message"), dict) else None
-
-
-def _inner_error(value: Any) -> Any:
-    return value.get("error") if isinstance(value, dict) else None
+    return first if isinstance(first, dict) else {}
 
 
 def _answer(payload: dict[str, Any], choice: dict[str, Any], raw: str, logprobs: bool) -> Exchange:
@@ -116,19 +112,20 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
-def _failure(http: Http, payload: Any, choice: Any, raw: str, now: float) -> Exchange:
-    error = _inner_error(choice) or _inner_error(payload) or payload
-    fields = error if isinstance(error, dict) else {}
+def _failure(http: Http, payload: Any, choice: dict[str, Any], raw: str, now: float) -> Exchange:
     outer = payload if isinstance(payload, dict) else {}
+    error = choice.get("error") or outer.get("error") or payload
+    fields = error if isinstance(error, dict) else {}
     message = _text(fields.get("message")) or _text(outer.get("message")) or _text(error) or raw
     codes = {str(fields.get(name)) for name in ("code", "type", "status")}
     status = http.status
-    if status == 200:  # the status is inside, as text or number, or this is no reply at all
-        status = next((int(code) for code in sorted(codes) if code.isascii() and code.isdigit()), 0)
+    if 200 <= status < 300:  # the status is inside, as text or number, or this is no reply at all
+        status = next((int(code) for code in sorted(codes) if re.fullmatch("[0-9]{3}", code)), 0)
     kind = _kind(status, codes, str(fields.get("param")), message)
     if kind == "redirect":
         message = f"the server points to {http.headers.get('Location')}; set base_url to where it really is"
-    if kind == "auth" and "reasons" in (fields.get("metadata") or ()):
+    metadata = fields.get("metadata")
+    if kind == "auth" and isinstance(metadata, dict) and "reasons" in metadata:
         kind = "moderated"  # a router's 403 about this one text
     return Exchange(kind, message.strip()[:LONGEST_MESSAGE], _wait(http.headers, now), raw=raw)
 
@@ -138,7 +135,7 @@ def _kind(status: int, codes: set[str], param: str, message: str) -> str:
         return "quota"
     if "model_not_found" in codes:
         return "model_not_found"
-    if status == 0 or status == 200:
+    if status < 300:
         return "malformed"
     if status >= 500 or status in RETRIED_STATUS:
         return "rate_limited" if status == 429 else "server_error"

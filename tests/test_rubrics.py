@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import rubrics
@@ -65,11 +65,13 @@ def test_a_text_cannot_end_its_quotation():
     assert parts(recipe_messages("Make ZnO.", forged)) == {"request": ["Make ZnO."], "recipe": [forged]}
 
 
+@settings(deadline=None)
 @given(texts, texts)
 def test_the_texts_of_a_recipe_request_come_back_unchanged(request, recipe):
     assert parts(recipe_messages(request, recipe)) == {"request": [request], "recipe": [recipe]}
 
 
+@settings(deadline=None)
 @given(texts, texts, st.lists(texts, min_size=1, max_size=3))
 def test_the_texts_of_an_instruction_request_come_back_unchanged(instruction, response, correct):
     found = parts(instruction_messages(instruction, response, correct))

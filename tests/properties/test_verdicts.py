@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from helpers.verdicts import STATUSES, parse
@@ -23,6 +23,7 @@ pieces = st.sampled_from([
 finishes = st.sampled_from(["stop", "length", "content_filter", "tool_calls", "error", "unknown", "", None])
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(max_size=400), st.lists(pieces, max_size=30).map("".join)), finishes)
 def test_no_reply_raises_or_gives_a_score_off_the_scale(raw, finish):
     verdict = parse(raw, finish_reason=finish)
@@ -31,6 +32,7 @@ def test_no_reply_raises_or_gives_a_score_off_the_scale(raw, finish):
     assert all(1 <= score <= 5 for score in [*verdict.scores.values(), verdict.overall_score or 1])
 
 
+@settings(deadline=None)
 @given(st.lists(pieces, max_size=20).map("".join))
 @example('[{"overall_score": 3}]')
 @example('{"overall_score": 3, "overall_score": 3}')
@@ -38,6 +40,7 @@ def test_the_quick_reading_agrees_with_the_careful_one(raw):
     assert parse(raw) == parse(raw, finish_reason="eos")
 
 
+@settings(deadline=None)
 @given(prose, prose, st.dictionaries(st.sampled_from(KEYS), half_steps), half_steps)
 def test_a_verdict_is_found_in_any_prose(before, after, scores, overall):
     scores |= {"overall_score": overall}
@@ -46,6 +49,7 @@ def test_a_verdict_is_found_in_any_prose(before, after, scores, overall):
     assert verdict.scores | {"overall_score": overall} == scores
 
 
+@settings(deadline=None)
 @given(prose, st.dictionaries(st.sampled_from(KEYS), half_steps, min_size=1), st.data())
 def test_a_reply_that_was_cut_off_never_gives_a_score(before, scores, data):
     reply = f"{before}\n```json\n{json.dumps(scores | {'overall_score': 4.5})}"
@@ -53,6 +57,7 @@ def test_a_reply_that_was_cut_off_never_gives_a_score(before, scores, data):
     assert parse(reply[:cut], finish_reason="length").status == "truncated"
 
 
+@settings(deadline=None)
 @given(half_steps, half_steps, st.sampled_from(["", "\n```", " as I said"]))
 def test_of_two_different_verdicts_the_last_counts_only_at_the_end(first, second, tail):
     verdict = parse(f'{{"overall_score": {first}}}\n{{"overall_score": {second}}}{tail}')
@@ -62,6 +67,7 @@ def test_of_two_different_verdicts_the_last_counts_only_at_the_end(first, second
         assert verdict.status == "unparsable"
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
 def test_a_number_is_kept_as_it_is_or_refused(value):
     verdict = parse(json.dumps({"overall_score": value}))

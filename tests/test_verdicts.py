@@ -102,6 +102,12 @@ def test_the_whole_reply_may_be_something_else_than_text():
     assert parse(None, finish_reason=["stop"]).status == "unparsable"  # type: ignore[arg-type]
 
 
+def test_a_reply_with_too_many_broken_objects_is_given_up_even_if_one_was_read():
+    assert parse('{"a": 1,}' * 60 + '{"overall_score": 4}').status == "unparsable"
+    assert parse('{"overall_score": 4}' + '{"a": 1,}' * 60).status == "unparsable"
+    assert parse('{"a": 1,}' * 9 + '{"overall_score": 4}').overall_score == 4.0
+
+
 N = 300_000
 ENDLESS = {
     "braces": "{" * N, "brace and quote": '{"' * N, "nested": '{"a":' * N, "bare keys": "{a:" * N,

@@ -87,7 +87,7 @@ def parse(raw: str | None, *, finish_reason: str | None = "stop", refusal: str |
 
 
 def _decide(reply: Reply, ending: str) -> Verdict:
-    candidates, spoilt = [], reply.given_up
+    candidates, spoilt = [], False
     for found in reply.objects:
         if verdict := _verdict(found):
             candidates.append(verdict)
@@ -95,8 +95,11 @@ def _decide(reply: Reply, ending: str) -> Verdict:
         spoilt = not verdict and (spoilt or "overall" in found.unreadable.lower())
     if (reply.unclosed and ending != "stop") or (ending == "length" and not candidates):
         return Verdict(None, {}, "truncated", f"the reply ends inside its {reply.unclosed or 'text'}")
-    if spoilt or (not candidates and (reply.objects or reply.unclosed)):
-        return Verdict(None, {}, "unparsable", "no object with overall_score can be read, or not the last one")
+    if spoilt or reply.given_up:
+        return Verdict(None, {}, "unparsable", "the last object with overall_score cannot be read")
+    if not candidates and (reply.objects or reply.unclosed):
+        what = "no object has overall_score" if reply.objects else "the reasoning is never closed"
+        return Verdict(None, {}, "unparsable", what)
     if candidates:
         return _choose(candidates, final=reply.ends_with_object and verdict is not None)
     return _prose(reply.visible, ending)

@@ -135,6 +135,13 @@ def test_verdicts_of_rules_and_small_models_are_said_first(tmp_path: Path) -> No
     assert told in made
     assert made.index(told) < made.index('id="05_analysis"')
     assert "gpt" not in body(made)
+    assert "Not only large language models took part" in made
+
+
+def test_a_run_without_any_language_model_of_size_says_so(tmp_path: Path) -> None:
+    counts = {"counts": {"models": {"stoichiometry": "rules"}}}
+    made = page(tmp_path, markdown("# 5. Analysis"), manifest=manifest() | {"stages": {"02_judging": counts}})
+    assert "No large language model took part in this run: stoichiometry (rules" in made
 
 
 def test_an_unfinished_run_reads_its_judges_from_the_stage(tmp_path: Path) -> None:

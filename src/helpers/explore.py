@@ -35,6 +35,7 @@ __all__ = [
 
 MOST_WORDS = 1_500
 LEAST_ALIKE = 0.5
+WORDS = re.compile(r"\s+|\d+(?:\.\d+)?|[^\W\d]+|[^\w\s]|\w")
 HALF_STEPS = [step / 2 for step in range(2, 11)]
 BOX = "white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid rgba(128,128,128,.5);padding:.2em .8em"
 GONE = "background-color:rgba(228,37,54,.18);text-decoration:line-through"
@@ -175,7 +176,7 @@ def _scale(pair: Mapping[str, Any]) -> str:
 
 def _marked(first: str, second: str) -> tuple[str, str]:
     """Return two texts, escaped, the words that only one of them has marked, if they are alike and not very long."""
-    one, two = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (first, second))
+    one, two = (WORDS.findall(text) for text in (first, second))
     if max(len(one), len(two)) > MOST_WORDS:
         return _escape(first), _escape(second)
     matcher = SequenceMatcher(None, one, two, autojunk=False)

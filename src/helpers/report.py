@@ -171,7 +171,9 @@ def _notes(folder: Path, manifest: Mapping[str, Any] | None, absent: list[str]) 
     simple = {kind: sorted(name for name in kinds if kinds[name] == kind) for kind in SIMPLE}
     told = [f"{', '.join(names)} ({SIMPLE[kind]})" for kind, names in simple.items() if names]
     if told:
-        notes.append(f"Not every verdict or answer here comes from a large language model: {'; '.join(told)}.")
+        all_simple = set(kinds.values()) <= set(SIMPLE)
+        who = "No large language model" if all_simple else "Not only large language models"
+        notes.append(f"{who} took part in this run: {'; '.join(told)}.")
     return notes
 
 

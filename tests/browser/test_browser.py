@@ -84,7 +84,13 @@ def watched(chromium: playwright.Browser) -> Iterator[Watched]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Path]]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the notebooks' runs are kept."""
+    return tmp_path_factory.mktemp("outputs")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, outputs: Path) -> Iterator[tuple[str, str, Path]]:
     """Start JupyterLab on a free port with a home of its own; gives its address, its token and its folder."""
     home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("lab")
     with socket.socket() as free:
@@ -92,7 +98,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Pa
         port = free.getsockname()[1]
     token = secrets.token_hex(16)
     places = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    places |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython")}
+    places |= {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "PLUMBLINE_OUTPUTS": str(outputs)}
     options = [f"--port={port}", "--ip=127.0.0.1", "--no-browser", "--allow-root", f"--ServerApp.token={token}"]
     options += [f"--ServerApp.root_dir={folder}", "--LabApp.extension_manager=readonly", "--LabApp.news_url="]
     with (home / "log").open("w") as log:
@@ -117,22 +123,28 @@ def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
     raise TimeoutError("JupyterLab did not answer within a minute")
 
 
-def run_all(watched: Watched, lab: tuple[str, str, Path], name: str, *cells: str) -> playwright.Page:
-    """Write a notebook, open it in JupyterLab, run it to its end and return the page."""
-    address, token, folder = lab
+def run_cells(watched: Watched, lab: tuple[str, str, Path], name: str, *cells: str) -> playwright.Page:
+    """Write a notebook of these cells and run it in JupyterLab to its end."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     code = [
         {"cell_type": "code", "source": cell, "outputs": [], "metadata": {}, "execution_count": None} for cell in cells
     ]
     notebook = {"cells": code, "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
-    (folder / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (lab[2] / f"{name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    return run_all(watched, lab, name)
+
+
+def run_all(watched: Watched, lab: tuple[str, str, Path], name: str) -> playwright.Page:
+    """Open a notebook in JupyterLab, run it to its end, and return the page."""
+    address, token, folder = lab
+    cells = json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    last = sum(cell["cell_type"] == "code" for cell in cells)
     page = watched.page
     page.goto(f"{address}/lab/workspaces/{name}/tree/{name}.ipynb?token={token}")
     page.get_by_text("| Idle").wait_for(timeout=90_000)
     page.get_by_role("menuitem", name="Run").click()
     page.locator('[data-command="runmenu:run-all"]').click()
-    last = page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt", has_text=f"[{len(cells)}]:")
-    last.wait_for(timeout=90_000)
+    page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt", has_text=f"[{last}]:").wait_for(timeout=180_000)
     return page
 
 
@@ -141,7 +153,7 @@ def note(page: playwright.Page, text: str) -> playwright.Locator:
 
 
 def test_the_pair_browser_filters_pages_and_marks(watched: Watched, lab: tuple[str, str, Path]) -> None:
-    page = run_all(watched, lab, "pairs", OPENING, "explore.pair_browser(run)")
+    page = run_cells(watched, lab, "pairs", OPENING, "explore.pair_browser(run)")
     note(page, "1 of 12 · 0 marked").wait_for()
     page.get_by_role("button", name="next").click()
     note(page, "2 of 12").wait_for()
@@ -159,7 +171,7 @@ def test_the_pair_browser_filters_pages_and_marks(watched: Watched, lab: tuple[s
 
 
 def test_arrow_keys_turn_the_pages(watched: Watched, lab: tuple[str, str, Path]) -> None:
-    page = run_all(watched, lab, "keys", OPENING, "explore.pair_browser(run)")
+    page = run_cells(watched, lab, "keys", OPENING, "explore.pair_browser(run)")
     note(page, "1 of 12").wait_for()
     page.locator(".widget-hslider", has_text="row").locator(".noUi-handle").click()
     page.keyboard.press("ArrowRight")
@@ -167,6 +179,24 @@ def test_arrow_keys_turn_the_pages(watched: Watched, lab: tuple[str, str, Path])
     note(page, "3 of 12").wait_for()
     page.keyboard.press("ArrowLeft")
     note(page, "2 of 12").wait_for()
+
+
+def test_the_analysis_runs_to_its_end_and_its_browser_pages(
+    watched: Watched, lab: tuple[str, str, Path], outputs: Path
+) -> None:
+    """Run the notebooks before it on a few built-in texts, then 05_analysis by Run All."""
+    few = ["n_recipes=4", "n_per_subset=1", "bootstrap_samples=50"]
+    options = [option for value in few for option in ("-p", value)]
+    command = [sys.executable, "-m", "helpers", "run", "params/demo.yaml", "--until", "04_pairing", *options]
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"PLUMBLINE_OUTPUTS": str(outputs)}, check=True)
+    shutil.copy(ROOT / "notebooks" / "05_analysis.ipynb", lab[2])
+    page = run_all(watched, lab, "05_analysis")
+    assert page.locator('[data-mime-type="application/vnd.jupyter.error"]').count() == 0
+    note(page, " marked · click").wait_for()
+    page.get_by_role("button", name="next").click()
+    note(page, "2 of ").wait_for()
+    assert page.locator("figure img").count() >= 8
+    assert watched.dialogs == watched.left == []
 
 
 def test_what_a_model_wrote_is_text_in_every_output(watched: Watched, lab: tuple[str, str, Path]) -> None:
@@ -179,7 +209,7 @@ def test_what_a_model_wrote_is_text_in_every_output(watched: Watched, lab: tuple
         "tables.show(pd.DataFrame({toys.PAYLOAD: [toys.PAYLOAD]}), toys.PAYLOAD)",
         "figures.Shown('<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>', toys.PAYLOAD)",
     ]
-    page = run_all(watched, lab, "hostile", *cells)
+    page = run_cells(watched, lab, "hostile", *cells)
     page.wait_for_timeout(2_000)
     assert page.title() != "x"
     assert page.locator(".jp-OutputArea-output img").count() == 1  # the figure of the last cell

@@ -170,7 +170,8 @@ def plot_agreement(table: pd.DataFrame, measure: str = "spearman", ax: Axes | No
     judges = list(dict.fromkeys([*rows["judge_a"], *rows["judge_b"]]))
     place = {"index": "judge_b", "columns": "judge_a"}
     ax = canvas(question, ax, rows=4.2 * (len(judges) - 1) + 3)
-    grid(ax, with_texts(rows), place, judges[1:], judges[:-1], (measure.replace("_", " "), 1.0))
+    grid(ax, with_texts(rows), place, judges[1:], judges[:-1], 1.0)
+    ax.set_xlabel(f"{measure.replace('_', ' ')} [95 % interval], items that both scored")
     return ax
 
 
@@ -181,12 +182,15 @@ def plot_calibration(rows: pd.DataFrame, bins: pd.DataFrame, ax: Axes | None = N
     """
     both = rows.dropna(subset=["confidence", "score"])
     look = FIXED["verbalized_calibration"]
-    ax = canvas("Do responses that claim more confidence score higher?", ax)
+    question = "Do responses that claim more confidence score higher?"
+    if both.empty:
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     ax.scatter(
         both["confidence"], both["score"], 10, look.colour, alpha=0.4, lw=0, label=f"response (n = {len(both):,})"
     )
     curve(ax, bins, "confidence", Look(INK, "D", "-", ""), "mean of a band of 20 % (95 % interval)")
-    ax.set(xlabel="stated confidence (%)", ylabel="score (median of the judges)", xlim=(-2, 102))
+    ax.set(xlabel="stated confidence (%)", ylabel="median score", xlim=(-2, 102), ylim=(0.75, 5.25))
     silent = int(rows["confidence"].isna().sum())
     ax.annotate(f"{silent:,} state none", (1, 0.02), xycoords="axes fraction", ha="right", size=current().small)
     legend(ax)
@@ -218,6 +222,8 @@ def _by_rate(
         part = table[table[by] == name]
         ax.set_title(f"{title} (n ≤ {part['n'].max():,} a point)", size=current().small, loc="left")
         ax.set_xlabel("share of words changed")
+        ax.xaxis.set_major_locator(MultipleLocator(0.05))
+        ax.set_xticks(sorted(part["perturbation_rate"].unique()), minor=True)
         percent(ax, "x")
     legend(axes[0])
     return fig

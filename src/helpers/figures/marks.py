@@ -53,18 +53,18 @@ def stacked(ax: Axes, table: pd.DataFrame, rows: str, parts: Sequence[str], colo
 
 
 def grid(
-    ax: Axes, rows: pd.DataFrame, place: dict[str, str], index: list[str], columns: list[str], scale: tuple[str, float]
+    ax: Axes, rows: pd.DataFrame, place: dict[str, str], index: list[str], columns: list[str], most: float
 ) -> None:
     """Draw a table of numbers as shaded cells with their text; a cell without a row stays white.
 
-    `rows` holds value and text; `place` names the columns that give a cell's index and column; `scale` is what the
-    shades mean and the value of the last one.
+    `rows` holds value and text; `place` names the columns that give a cell's index and column; the shades go up to
+    `most`. They need no key: every cell says its number.
     """
     wide = [rows.pivot(**place, values=name).reindex(index=index, columns=columns) for name in ("value", "text")]
     values, texts = wide[0], wide[1].fillna("")
     low = min(0.0, float(rows["value"].min()))
     image = ax.pcolormesh(
-        values.to_numpy(dtype=float), cmap="cividis", vmin=low, vmax=scale[1], edgecolors="white", linewidth=1
+        values.to_numpy(dtype=float), cmap="cividis", vmin=low, vmax=most, edgecolors="white", linewidth=1
     )
     for (row, column), value in np.ndenumerate(values.to_numpy(dtype=float)):
         shade = image.to_rgba(np.array([value]))[0, :3] if np.isfinite(value) else np.ones(3)
@@ -83,7 +83,6 @@ def grid(
     ax.tick_params(length=0)
     ax.invert_yaxis()
     ax.spines[:].set_visible(False)
-    figure_of(ax).colorbar(image, ax=ax, label=scale[0], fraction=0.05, pad=0.02)
 
 
 def with_texts(rows: pd.DataFrame) -> pd.DataFrame:

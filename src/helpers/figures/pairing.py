@@ -142,8 +142,9 @@ def plot_delta_by_principle(table: pd.DataFrame, ax: Axes | None = None) -> Axes
     chosen, rejected = (sorted(table[f"{side}_principle"].unique()) for side in ("chosen", "rejected"))
     place = {"index": "chosen_principle", "columns": "rejected_principle"}
     ax = canvas(question, ax, rows=max(4.2 * len(chosen) + 5, 13), full=True)
-    grid(ax, with_texts(table), place, chosen, rejected, ("mean score delta (points)", table["estimate"].max()))
-    ax.set(xlabel="principle of the rejected response", ylabel="principle of the chosen response")
+    grid(ax, with_texts(table), place, chosen, rejected, table["estimate"].max())
+    numbers = "cells: mean score delta in points [95 % interval], pairs"
+    ax.set(xlabel=f"principle of the rejected response\n{numbers}", ylabel="principle of the chosen response")
     return ax
 
 

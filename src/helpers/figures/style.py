@@ -57,20 +57,20 @@ STYLES = {
 FONTS = ("Arial", "Helvetica", "Liberation Sans", "DejaVu Sans")
 
 
-def use_style(name: str) -> Style:
+def use_style(name: str) -> None:
     """Set matplotlib's parameters for a venue; figures made afterwards have its width, fonts and lines.
 
     The widths are the venues' own numbers (`STYLES[name].source`); authors should check them against the current
     instructions. Use `with plt.rc_context():` around it to go back.
 
     >>> with plt.rc_context():
-    ...     round(use_style("nature").column, 3)
+    ...     use_style("nature")
+    ...     round(plt.rcParams["figure.figsize"][0], 3)
     3.504
     """
     if name not in STYLES:
         raise ValueError(f"figure_style {name!r} is not known; known are: {', '.join(STYLES)}")
     matplotlib.rcParams.update(_parameters(STYLES[name]))  # type: ignore[arg-type]
-    return STYLES[name]
 
 
 def _parameters(style: Style) -> dict[str, Any]:

@@ -69,8 +69,11 @@ def test_repeated_and_contradicting_pairs_are_counted_over_both_sides():
 
 
 def test_equal_and_empty_answers_are_counted():
-    report = leak_report(TRAIN.assign(chosen=["25 \u212b ", ""], rejected=["25 \u00c5", "x"]), CLEAN)
-    assert (report.equal_answers, report.empty_answers) == (1, 1)
+    train = pd.concat(
+        [TRAIN.assign(chosen=["25 \u212b ", ""], rejected=["25 \u00c5", "x"]), CLEAN.assign(chosen="wrong")]
+    )
+    report = leak_report(train, CLEAN.assign(sample_id="d", prompt="anneal it"))
+    assert (report.equal_answers, report.empty_answers, report.swapped_pairs) == (2, 1, 0)
     assert report.clean
     assert not report.sound
 
@@ -107,7 +110,8 @@ def test_every_way_to_write_a_pair_gives_the_same_report(form):
 
 
 def test_text_that_only_looks_like_messages_is_text():
-    assert prompt_text('[{"not": json') == '[{"not": json'
+    for text in ('[{"not": json', '[{"some": "table"}]', '[{"role": "user"}, 3]'):
+        assert prompt_text(text) == text
     assert prompt_text(None) == ""
 
 

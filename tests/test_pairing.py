@@ -158,6 +158,12 @@ def test_repeats_of_the_same_three_texts_are_dropped_and_counted():
     assert attrition(twice, anchors, judges=["x", "y"])["duplicate"].tolist() == [1]
 
 
+def test_of_repeats_the_first_condition_stays_whatever_the_sample():
+    table = pd.concat([verdicts({"x": 4.0, "y": 3.0}, GRADED[1]), verdicts({"x": 4.0, "y": 3.0}, GRADED[0], "b")])
+    anchors = pd.concat([ANCHOR, ANCHOR.assign(sample_id="b")])
+    assert make_pairs(table.assign(user="u"), anchors, judges=["x", "y"])["sample_id"].tolist() == ["b"]
+
+
 def test_texts_that_only_run_together_are_not_repeats():
     table = pd.concat([verdicts({"x": 4.0, "y": 3.0}), verdicts({"x": 4.0, "y": 3.0}, ERROR)], ignore_index=True)
     table["user"] = "u"
@@ -336,6 +342,7 @@ def test_a_split_by_row_is_the_published_share_of_each_category():
     assert pairs["perturbation_category"][sides == "validation"].value_counts().tolist() == [13, 13]
     shuffled = pairs.sample(frac=1, random_state=0)
     assert split(shuffled, by="row").sort_index().equals(sides)
+    assert split(pairs.drop(columns="pair_key"), by="row").value_counts()["validation"] == 26
 
 
 def test_impossible_splits_are_refused():

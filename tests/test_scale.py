@@ -83,6 +83,11 @@ def test_a_failing_bucket_leaves_the_last_complete_dataset(buckets, tmp_path):
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
+def test_a_sample_in_two_buckets_is_an_error(buckets, tmp_path):
+    with pytest.raises(ValueError, match="is in two buckets"):
+        scale.build_dataset([buckets[0], buckets[0]], tmp_path / "dataset", BUILD, card=CARD, workers=1)
+
+
 def die(bucket: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -113,6 +113,7 @@ class _Side:
     likeness: list[Signatures] = field(default_factory=list)
     ids: dict[int, str] = field(default_factory=dict)
     has_ids: bool = True
+    has_answers: bool = True
     equal: int = 0
     empty: int = 0
 
@@ -121,6 +122,7 @@ class _Side:
         new: dict[int, str] = {}
         rows = []
         self.has_ids &= "sample_id" in batch
+        self.has_answers &= "chosen" in batch and "rejected" in batch
         ids = [str(name) for name in batch.get("sample_id", [""] * len(asked))]
         for name, prompt, chosen, rejected in zip(ids, asked, *answers(batch, len(asked)), strict=True):
             hashes = [hashlib.sha256(text.encode()).digest() for text in (prompt, chosen, rejected)]
@@ -173,7 +175,8 @@ def _report(train: _Side, validation: _Side) -> LeakReport:
     near = in_train.copy()
     for found, _ in similar(validation.signatures(), train.signatures(), NEAR, near):
         near[found] = True
-    pairs, reverse = np.append(pair, own_pair), np.append(swapped, own_swapped)
+    known = train.has_answers and validation.has_answers
+    pairs, reverse = (np.append(pair, own_pair), np.append(swapped, own_swapped)) if known else (pair[:0], pair[:0])
     return LeakReport(
         train_rows=len(sample),
         validation_rows=len(own_sample),

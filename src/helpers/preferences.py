@@ -33,7 +33,7 @@ def prompt_text(prompt: Any) -> str:
     messages = _messages(prompt)
     if isinstance(messages, str):
         return messages
-    return "\n".join(_content(message) for message in messages if message.get("role") != "system")
+    return "\n".join(_content(message) for message in messages if _role(message) != "system")
 
 
 def _answer_text(answer: Any) -> str:
@@ -45,10 +45,15 @@ def _messages(value: Any) -> str | list[dict[str, Any]]:
     """Return the messages of a list or of one written as JSON, else the text; a missing text is empty."""
     if isinstance(value, str):
         if value.startswith("[{"):
-            with suppress(ValueError):
-                return list(json.loads(value))
+            with suppress(ValueError, AttributeError):
+                messages: list[dict[str, Any]] = json.loads(value)
+                return messages if all(map(_role, messages)) else value
         return value
-    return [] if value is None or isinstance(value, float) else list(value)
+    return [] if value is None or value is pd.NA or isinstance(value, float) else list(value)
+
+
+def _role(message: Mapping[str, Any]) -> Any:
+    return message.get("role", message.get("from"))
 
 
 def _content(message: Mapping[str, Any]) -> str:
@@ -98,9 +103,9 @@ def prompts(batch: Batch) -> list[str]:
 
 
 def answers(batch: Batch, n: int) -> tuple[list[str], list[str]]:
-    """Return the texts of chosen and rejected; a table without these columns gets stand-ins that differ."""
+    """Return the texts of chosen and rejected; a table without these columns gets their names instead."""
     chosen, rejected = (
-        [_answer_text(answer) for answer in batch[side]] if side in batch else [f"{side} {row}" for row in range(n)]
+        [_answer_text(answer) for answer in batch[side]] if side in batch else [side] * n
         for side in ("chosen", "rejected")
     )
     return chosen, rejected

@@ -132,6 +132,9 @@ def build_dataset(
         work = beside / ".pairs"
         work.mkdir()
         summary = pd.concat(run(partial(_pair, build=build, work=work)))
+        if summary.index.has_duplicates:
+            twin = summary.index[summary.index.duplicated()][0]
+            raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
         sides = splits.draw_samples(summary, validation_fraction=build.validation_fraction, seed=build.seed)
         ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
         left_out = run(partial(_export, build=build, work=work, sides=sides, ids=ids))

@@ -110,12 +110,17 @@ def _draw_rows(pairs: pd.DataFrame, fraction: float, seed: int) -> Ints:
     wanted = np.floor(shares).astype(np.int64)
     missing = math.ceil(round(fraction * len(pairs), 9)) - int(wanted.sum())
     wanted[np.argsort(wanted - shares, kind="stable")[:missing]] += 1
-    names = ["pair_key"] if "pair_key" in pairs else ["sample_id", "dataset_name", "chosen_model", "rejected_model"]
-    keys = pairs[names].astype("str").agg("\x1f".join, axis=1) if len(names) > 1 else pairs["pair_key"]
-    order = np.lexsort((keyed.blocks(seed, "split", keys)[:, 0], category))
+    order = np.lexsort((keyed.blocks(seed, "split", _row_names(pairs))[:, 0], category))
     rank = np.empty(len(pairs), dtype=np.int64)
     rank[order] = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.asarray(rank < wanted[category], dtype=np.int64)
+
+
+def _row_names(pairs: pd.DataFrame) -> pd.Series:
+    if "pair_key" in pairs:
+        return pairs["pair_key"]
+    names = [name for name in ("sample_id", "dataset_name", "chosen_model", "rejected_model") if name in pairs]
+    return pairs[names].astype("str").agg("\x1f".join, axis=1)
 
 
 def _categories(pairs: pd.DataFrame) -> tuple[Ints, pd.Index]:

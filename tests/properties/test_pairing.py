@@ -33,6 +33,8 @@ def judgements(draw: st.DrawFn) -> pd.DataFrame:
     columns = ["sample_id", "dataset_name", "judge", "overall_score", "user", "text"]
     table = pd.DataFrame(rows, columns=columns).astype({"overall_score": "float64"})
     table["user"] = table.groupby(["sample_id", "dataset_name"])["user"].transform("first")
+    if draw(st.booleans()):
+        table = pd.concat([table[table["sample_id"] != 3], table[table["sample_id"] == 2].assign(sample_id=3)])
     return table.iloc[draw(st.permutations(range(len(table))))]
 
 
@@ -50,6 +52,16 @@ def test_the_published_rule_equals_the_oracle_row_for_row(table, judges, max_pai
     rows = found[columns].to_dict("records")
     assert [by_key[tuple(row[name] for name in columns[:2] + columns[-2:])] for row in rows] == rows
     assert len(found) == len(expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(judgements(), st.sampled_from(["published", "nearest"]))
+def test_the_order_of_rows_and_judges_changes_nothing(table, rule):
+    ordered = table.sort_values(["sample_id", "dataset_name", "judge"])
+    rules = PairingRules(rule=rule)
+    one = make_pairs(table, anchor_scores(table), judges=JUDGES, rules=rules)
+    other = make_pairs(ordered, anchor_scores(ordered), judges=sorted(JUDGES), rules=rules)
+    pd.testing.assert_frame_equal(one, other)
 
 
 @settings(max_examples=40, deadline=None)

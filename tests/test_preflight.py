@@ -72,6 +72,15 @@ def test_rows_are_taken_evenly(folder):
     assert preflight(folder, Words(), rows=1).rows == 1
 
 
+def test_a_folder_without_complete_files_is_named(folder, tmp_path):
+    with pytest.raises(ValueError, match="instructions holds no pairs"):
+        preflight(folder, Words(), config="instructions")
+    file = next((folder / "recipes").iterdir())
+    file.write_bytes(file.read_bytes()[:-50])
+    with pytest.raises(ValueError, match="recipes cannot be read as Parquet"):
+        preflight(folder, Words())
+
+
 def test_a_tokenizer_without_chat_template_is_refused(folder):
     with pytest.raises(ValueError, match="no chat template"):
         preflight(folder, object())

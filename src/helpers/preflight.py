@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 __all__ = ["Preflight", "preflight"]
+
+Pair = dict[str, list[dict[str, str]]]
 
 STEP = 64
 
@@ -63,11 +66,7 @@ def preflight(
     tokenizer = _load(tokenizer) if isinstance(tokenizer, str | Path) else tokenizer
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError("the tokenizer has no chat template; take that of a chat or instruct model")
-    files = sorted((Path(folder) / config).glob("*.parquet"))
-    total = sum(pq.read_metadata(file).num_rows for file in files)
-    if not total:
-        raise ValueError(f"{Path(folder) / config} holds no pairs")
-    pairs = list(_every(files, -(-total // rows)))
+    pairs, total = _some(Path(folder) / config, rows)
     facts = pd.DataFrame([_measure(tokenizer, pair, max_length) for pair in pairs])
     lengths = facts[["prompt", "chosen", "rejected", "longest"]].quantile([0.5, 0.9, 0.99, 1]).T
     lengths.columns = ["median", "p90", "p99", "max"]
@@ -83,7 +82,19 @@ def _load(name: str | Path) -> Any:
     return AutoTokenizer.from_pretrained(name)
 
 
-def _every(files: list[Path], step: int) -> Iterator[dict[str, list[dict[str, str]]]]:
+def _some(folder: Path, rows: int) -> tuple[list[Pair], int]:
+    files = sorted(folder.glob("*.parquet"))
+    try:
+        total = sum(pq.read_metadata(file).num_rows for file in files)
+        pairs = list(_every(files, max(1, -(-total // rows))))
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{folder} cannot be read as Parquet, or is not complete: {error}") from error
+    if not pairs:
+        raise ValueError(f"{folder} holds no pairs")
+    return pairs, total
+
+
+def _every(files: list[Path], step: int) -> Iterator[Pair]:
     seen = 0
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(1_024, columns=["prompt", "chosen", "rejected"]):
@@ -92,7 +103,7 @@ def _every(files: list[Path], step: int) -> Iterator[dict[str, list[dict[str, st
             seen += len(batch)
 
 
-def _measure(tokenizer: Any, pair: dict[str, list[dict[str, str]]], max_length: int) -> dict[str, Any]:
+def _measure(tokenizer: Any, pair: Pair, max_length: int) -> dict[str, Any]:
     prompt = len(_tokens(tokenizer, pair["prompt"], add_generation_prompt=True))
     whole = {side: _tokens(tokenizer, pair["prompt"] + pair[side]) for side in ("chosen", "rejected")}
     kept = {side: tokens[:max_length] for side, tokens in whole.items()}

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from helpers.params import ParameterError, Params, load
+from helpers.params import ParameterError, Params, describe, load
 from helpers.runs import STAGES, find_input, outputs_folder, show_path
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     run = _with_params(commands, "run", _run, "run the five notebooks into outputs/<run_id>/")
     run.add_argument("--force", action="store_true", help="run every stage again, also where nothing has changed")
     run.add_argument("--until", choices=STAGES, default=STAGES[-1], help="stop after this stage")
+    _command(commands, "parameters", lambda _: print(describe()), "list every parameter, its default and its meaning")
     _with_params(commands, "check", _check, "check parameters, models, keys and inputs, and run nothing")
     _with_params(commands, "plan", _plan, "say what a run would ask, and what that takes, before it costs anything")
     report = _command(commands, "report", _report, "make report.html again from the executed notebooks")

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from helpers.scalars import Given, ParameterError, coerce, read_file
 
-__all__ = ["ParameterError", "Params", "declared", "dump", "from_notebook", "load"]
+__all__ = ["ParameterError", "Params", "declared", "describe", "dump", "from_notebook", "load"]
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -166,6 +166,23 @@ def dump(params: Params) -> str:
     """Write parameters as YAML that `load` reads back to the same values and types."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in params.model_dump().items()]
     return "\n".join(lines) + "\n"
+
+
+def describe() -> str:
+    """Return a Markdown table of every parameter: its name, default and meaning.
+
+    >>> describe().splitlines()[2]
+    '| `run_id` | `demo` | folder in outputs/ |'
+    """
+    rows = [
+        f"| `{name}` | {_shown(field.default)} | {field.description} |" for name, field in Params.model_fields.items()
+    ]
+    return "\n".join(["| parameter | default | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _shown(default: Any) -> str:
+    text = ", ".join(default) if isinstance(default, list) else str(default)
+    return f"`{text}`" if text else ""
 
 
 def _literal(node: ast.expr | None, name: str, path: Path) -> Any:

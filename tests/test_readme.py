@@ -1,0 +1,45 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.__main__ import main
+from helpers.params import describe
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_table_of_parameters_is_the_one_that_the_command_prints(capsys):
+    assert main(["parameters"]) == 0
+    assert capsys.readouterr().out.strip() == describe()
+    assert describe() in README
+
+
+def test_every_link_leads_to_a_file():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_every_make_target_that_is_named_exists():
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE)) <= set(targets)
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"[`/]plumbline +([a-z]+)\b", README))))
+def test_every_command_that_is_named_exists(command):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+
+
+def test_every_figure_and_table_of_the_paper_map_is_made_by_a_notebook():
+    notebooks = "".join(path.read_text() for path in sorted((ROOT / "notebooks").glob("*.ipynb")))
+    for kind, name in re.findall(r"`(figures|tables)/(\w+)`", README):
+        call = "save_figure" if kind == "figures" else "save_table"
+        assert re.search(rf'{call}\((\\n|[", ])*{name}', notebooks.replace('\\"', '"')), (kind, name)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "params").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_parameter_file_says_why_it_exists(file):
+    assert file.read_text().startswith("# ")

@@ -7,7 +7,6 @@ one kind, or, graded, a prefix of one seeded order of several kinds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from helpers import keyed
 
 from . import actions, equipment, formulas, names, quantities
 from .edits import Edit, Perturbation, apply, revert
+from .rates import tokens, vanished
 
 __all__ = ["CONDITIONS", "KINDS", "Condition", "Edit", "Perturbation", "canonical", "edit", "perturb", "revert"]
 
@@ -76,7 +76,7 @@ def perturb(text: str, condition: str, *, seed: int, sample_id: str, target: str
         kind = name.removeprefix("llm_").removesuffix("_100pct")
         return edit(text, kind, seed=seed, sample_id=sample_id, target=target)
     steps, gone = _ladder(text, category, seed, str(sample_id), target)
-    budget = _budget(_tokens(text), rate)
+    budget = _budget(tokens(text), rate)
     enough = next((n for n, count in enumerate(gone, 1) if count >= budget), len(steps))
     return _result(text, [change for step in steps[:enough] for change in step], rate, budget)
 
@@ -89,25 +89,15 @@ def edit(text: str, kind: str, *, seed: int, sample_id: str, target: str = "") -
     """
     if kind not in KINDS:
         raise ValueError(f"{kind!r} is no kind of edit; use one of {', '.join(KINDS)}")
-    return _result(text, _proposals(text, kind, seed, str(sample_id), target), 1.0, len(_tokens(text)))
+    return _result(text, _proposals(text, kind, seed, str(sample_id), target), 1.0, len(tokens(text)))
 
 
 def _result(text: str, changes: Iterable[Edit], rate: float, budget: int) -> Perturbation:
     made = tuple(sorted(changes, key=lambda change: change.start))
     after = apply(text, made)
-    before = _tokens(text)
-    share = len(before - _tokens(after)) / len(before) if made else 0.0
+    before = tokens(text)
+    share = len(before - tokens(after)) / len(before) if made else 0.0
     return Perturbation(after, made, rate, share, budget, bool(made))
-
-
-def _tokens(text: str) -> frozenset[str]:
-    """Return the distinct word tokens of a text, case-folded."""
-    return frozenset().union(*map(_line_tokens, text.split("\n")))
-
-
-@lru_cache(maxsize=1024)
-def _line_tokens(line: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", line.casefold()))
 
 
 @lru_cache(maxsize=64)
@@ -135,26 +125,30 @@ def _ladder(
     pooled = {kind: _steps(_proposals(text, kind, seed, sample_id, target)) for kind in _kinds(category)}
     if category == "represent":
         pooled = _one_naming(pooled, key)
-    tokens = _tokens(text)
-    most = _budget(tokens, max(_RATES) / 100)
-    taken = bytearray(len(text))
-    order: list[_Step] = []
+    steps = _apart(_round_robin(pooled, key), len(text))
+    most = _budget(tokens(text), max(_RATES) / 100)
     gone: list[int] = []
-    made: list[Edit] = []
-    for step in _round_robin(pooled, key):
+    for count in vanished(text, steps):
+        gone.append(count)
+        if count >= most:
+            break
+    return tuple(steps[: len(gone)]), tuple(gone)
+
+
+def _apart(steps: Iterable[_Step], length: int) -> list[_Step]:
+    """Keep the steps, in order, that overlap none before them."""
+    taken = bytearray(length)
+    kept = []
+    for step in steps:
         if not any(any(taken[change.start : change.end]) for change in step):
+            kept.append(step)
             for change in step:
                 taken[change.start : change.end] = b"\1" * (change.end - change.start)
-            order.append(step)
-            made += step
-            gone.append(len(tokens - _tokens(apply(text, made))))
-            if gone[-1] >= most:
-                break
-    return tuple(order), tuple(gone)
+    return kept
 
 
-def _budget(tokens: frozenset[str], rate: float) -> int:
-    return max(1, round(len(tokens) * rate))
+def _budget(words: frozenset[str], rate: float) -> int:
+    return max(1, round(len(words) * rate))
 
 
 def _kinds(category: str) -> tuple[str, ...]:

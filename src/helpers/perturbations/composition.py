@@ -209,7 +209,7 @@ def parse(token: str) -> Composition | None:
 # are let in here and refused by `parse`; polytypes (2H-MoS2), grades ("(4N)", "(AR)") and Fe(III) are kept out.
 _GAP = "[ \u00a0\u2009]"
 _DIGIT = "[0-9₀-₉]"
-_NUM = rf"(?:{_DIGIT}*\.?{_DIGIT}+(?:/{_DIGIT}+(?!{_DIGIT}|{_GAP}?%))?)"
+_NUM = rf"(?:(?:{_DIGIT}{{1,9}}(?:\.{_DIGIT}{{1,9}})?|\.{_DIGIT}{{1,9}})(?:/{_DIGIT}{{1,9}}(?!{_DIGIT}|{_GAP}?%))?)"
 _VAR = "(?:[xyzuvwnmadtδαθεξ](?![a-zé]))"
 _TERM = rf"(?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM})"
 _LESS = (
@@ -237,9 +237,10 @@ _SYMBOLS = re.compile(_SYMBOL)
 _ATOMS = re.compile(_ATOM)
 _ALLOY = re.compile(rf"\d*(?:{_SYMBOL})(?:[{_DASH}]\d*(?:{_SYMBOL}))+")
 _ON_CARBON = re.compile(rf"(?:{_SYMBOL})/C")
-_ITEM = re.compile(r"(?m)^\s*[-*•]\s+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
+_ITEM = re.compile(r"(?m)^[ \t]*[-*•][ \t]+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
 _FORMS = "|".join(row["token"] for row in rows("tokens") if row["kind"] == "form")
 _STUFF = re.compile(rf"\s+(?:{_FORMS})s?\b")
+_LONGEST = 300  # characters of a formula
 _BROKEN = re.compile(r"[A-Z][a-z]?\d $")  # what stands before the O3 of "Al2 O3"
 
 
@@ -288,6 +289,8 @@ def _mixed(token: str) -> bool:
 
 
 def _token(text: str, start: int, end: int) -> Token | None:
+    if end - start > _LONGEST:
+        return None
     head, tail = _trim(text[start:end])
     start, end = start + head, start + tail
     token = text[start:end]

@@ -16,6 +16,7 @@ from functools import lru_cache
 from helpers import keyed
 
 from . import names, nomenclature
+from .articles import fits
 from .composition import ELEMENTS, STATES, Composition, balanced, find, parse, rows, swap, symbols, unread
 from .edits import Edit
 from .names import Mention
@@ -91,7 +92,7 @@ def propose(text: str, *, seed: int, sample_id: str, target: str = "") -> list[E
     for entity, group in groups.items():
         if (needed and entity not in wanted) or (not needed and _spared(group[0].formula)):
             continue
-        choice = _draw(group, needed, taken, (seed, sample_id, KIND, entity))
+        choice = _draw(text, group, needed, taken, (seed, sample_id, KIND, entity))
         if choice:
             old, new, changed = choice
             taken.add(new)
@@ -151,7 +152,7 @@ def _swappable(formula: str, needed: frozenset[str]) -> frozenset[str]:
 
 
 def _draw(
-    group: list[Mention], needed: frozenset[str], taken: set[str], key: tuple[int, str, str, str]
+    text: str, group: list[Mention], needed: frozenset[str], taken: set[str], key: tuple[int, str, str, str]
 ) -> tuple[str, str, list[tuple[Mention, str]]] | None:
     """Draw the element and its replacement; the next in turn where a draw gives no possible compound."""
     olds = sorted(_swappable(group[0].formula, needed))
@@ -159,7 +160,7 @@ def _draw(
         news = [new for new in _PARTNERS[old] if new not in taken]
         for new in _turned(news, keyed.word(*key, old)):
             words = [(mention, _swapped(mention, old, new)) for mention in group]
-            if all(word for _, word in words):
+            if all(word and fits(text, mention.start, word) for mention, word in words):
                 return old, new, [(mention, word) for mention, word in words if word != mention.text]
     return None
 

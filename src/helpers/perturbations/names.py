@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from . import nomenclature
+from .articles import fits
 from .composition import ELEMENTS, find, parse, rows
 from .edits import Edit
 from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
@@ -46,10 +47,10 @@ def _words(*kinds: str) -> str:
     return "|".join(re.escape(row["token"]) for row in _TOKENS if row["kind"] in kinds)
 
 
-_KEY = re.compile(r"(?<![\w)\]-])(?:\d[\d,′']*-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
+_KEY = re.compile(r"(?<![\w)\]-])(?:\d[\d,′']{0,12}-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
 _ABBREVIATION = re.compile(r"(?<!\w)[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
 _LOCANT = re.compile(
-    r"(?<![\w-])(?:\d[\d,′']*-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
+    r"(?<![\w-])(?:\d[\d,′']{0,12}-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
     r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*"
     r"(?:yl|ol|one|ane|ene|yne|ine|in|ide|ate|al|ole|ium|ic acid|dehyde)s?(?![\w])"
 )
@@ -58,10 +59,15 @@ _STUFF = re.compile(rf"\s+(?:nano)?(?:{_words('form', 'stuff')})s?(?!\w)")
 _SOLUTION = re.compile(rf"\s+(?:{_words('stuff')})s?(?!\w)")
 _GOES_ON = re.compile(
     rf"[ -](?:{'|'.join(nomenclature.ANION_NAMES)}|\w*hydrate|ether|acid|anhydride|oxime|resin|alcohol|glycol"
+    r"|amine|borane|glass"
     r"|(?:mono|di|tri|tetr|pent|hex|hept|oct|bis|tris|chlor|brom|fluor|iod|oxo|cyan|meta|ortho|pyro|per|thio)"
     r"\w*(?:ate|ide|ite)|\w*(?:methyl|ethyl|propyl|butyl|phenyl|vinyl|acetyl)\w*)(?!\w)"
 )
-_CAME_FROM = re.compile(r"(?:(\w*(?:yl|ylene|ium|oxy))|poly|meta|ortho|per|ice)[ (-]$")
+_CAME_FROM = re.compile(
+    rf"(?:(?:\w*(?:yl|ylene|ium|oxy)|poly|meta|ortho|per|ice|heavy)[ (-]"
+    rf"|(?<![a-z])(?:{nomenclature.CATION_NAMES})(?: ?\([ivx,]+\))?[ -])$"
+)
+_GAS = re.compile(r"\s+(?:gas|vapou?r|fumes|atmosphere)\b")
 _SPACE = re.compile(r"[\s-]")
 _WRAPPED = re.compile(r"(?:cover|wrap|seal|lin|clos|protect)\w*\s+(?:\w+\s+){0,3}(?:with|in|by)\s+(?:an?\s+)?$")
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?=[a-z])")
@@ -238,13 +244,18 @@ def propose(text: str, to: str, *, seed: int, sample_id: str, target: str = "") 
     """
     found = mentions(text)
     edits = []
-    for mention in found:
-        known = compound(mention.formula) if mention.formula else nomenclature.library(mention.text)
-        new = _rewritten(text, mention, found, known, to) if known else ""
-        if known and new and new != mention.text:
+    offers = [_offer(text, mention, found, to) for mention in found]
+    refused = {here for here, (_, new) in enumerate(offers) if not fits(text, found[here].start, new)}
+    for here, (mention, (known, new)) in enumerate(zip(found, offers, strict=True)):
+        if known and new and new != mention.text and not {here, mention.twin} & refused:
             why = f"{new} is the same compound as {mention.text}: composition, water and oxidation state are kept"
             edits.append(Edit(mention.start, mention.end, mention.text, new, f"to_{to}", known.formula, why))
     return edits
+
+
+def _offer(text: str, mention: Mention, found: tuple[Mention, ...], to: str) -> tuple[Compound | None, str]:
+    known = compound(mention.formula) if mention.formula else nomenclature.library(mention.text)
+    return known, _rewritten(text, mention, found, known, to) if known else ""
 
 
 def _rewritten(text: str, mention: Mention, found: tuple[Mention, ...], known: Compound, to: str) -> str:
@@ -253,6 +264,8 @@ def _rewritten(text: str, mention: Mention, found: tuple[Mention, ...], known: C
     if mention.form == "element" or (twin and mention.form == "abbreviation"):
         return ""
     wanted = {"formula": known.formula, "name": known.name, "iupac": known.iupac}[to]
+    if wanted.endswith(" acid") and (_GAS.match(text, mention.end) or mention.text.lower().startswith("hydrogen ")):
+        return ""  # hydrogen chloride is hydrochloric acid only in water
     if twin and {mention.form, twin.form} == {"name", "formula"}:
         return _in_pair(text, mention, twin, wanted, to)
     if to == "formula":
@@ -294,7 +307,7 @@ def _isomers(formula: str) -> bool:
 def _part_of_mixture(text: str, mention: Mention) -> bool:
     """Say whether a formula is bound to its neighbours: 2BaCO3, 5% H2/95% Ar."""
     before, after = text[max(0, mention.start - 1) : mention.start], text[mention.end : mention.end + 1]
-    return "/" in (before, after) or before.isdigit()
+    return bool({"/", "@"} & {before, after}) or before.isdigit()
 
 
 def _cased(text: str, mention: Mention, name: str) -> str:

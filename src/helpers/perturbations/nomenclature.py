@@ -18,8 +18,8 @@ from math import gcd
 from .composition import ELEMENTS, STATES, Composition, parse, rows
 
 __all__ = [
-    "ABBREVIATIONS", "ANION_NAMES", "NAMES", "WATER_WORD", "Compound", "Salt", "accept", "compound", "dry",
-    "formula_of", "is_anion", "leaves_state_open", "library", "read", "salt", "salt_end", "same", "starts_salt",
+    "ABBREVIATIONS", "ANION_NAMES", "CATION_NAMES", "NAMES", "WATER_WORD", "Compound", "Salt", "accept", "compound",
+    "dry", "formula_of", "is_anion", "leaves_state_open", "library", "read", "salt", "salt_end", "same", "starts_salt",
     "symbols_named",
 ]  # fmt: skip
 
@@ -301,6 +301,7 @@ _PART = re.compile(rf"(?P<times>{_MULT})??(?:(?P<cation>{_CAT})|(?P<anion>{_AN})
 WATER_WORD = re.compile(rf" {_HYDRATE}(?![\w-])")
 _CATION_WORD = re.compile(rf"(?:{_MULT})?(?:{_either({name.split()[0]: 0 for name in _CATIONS})})$")
 ANION_NAMES = sorted(map(re.escape, _ANIONS), key=len, reverse=True)
+CATION_NAMES = _CAT
 _WATER_OF = {word: number for number, word in _WATERS.items() if "/" not in number}
 
 

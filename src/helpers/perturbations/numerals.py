@@ -22,7 +22,7 @@ _MANTISSA = rf"(?:{_THOUSANDS}|\d{{1,15}}(?:[.,]\d{{1,15}})?)"
 # where no digit stands before it, and what follows "±" is a tolerance, not a value.
 NUMBER = rf"[-−]?(?:{_TEN}|{_MANTISSA}(?:{_TIMES})?)"
 VALUE = re.compile(
-    rf"(?<![\d±])(?<!±{BLANK})(?P<sign>(?<![\w)])[-−])?"
+    rf"(?<![\d±])(?<!\d[.,])(?<!±{BLANK})(?P<sign>(?<![\w)])[-−])?"
     rf"(?:(?P<ten>{_TEN})|(?P<mantissa>{_MANTISSA})(?P<times>{_TIMES})?)"
 )
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")

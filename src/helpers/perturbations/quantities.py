@@ -16,6 +16,7 @@ from typing import NamedTuple
 from helpers import keyed
 
 from . import formulas, names
+from .articles import fits
 from .edits import Edit
 from .numerals import BLANK, NUMBER, VALUE, read, write
 from .units import END, FACTORS, SCALABLE, UNIT, UNITS, Unit, unit
@@ -55,7 +56,7 @@ _Tied = tuple[Quantity, ...]
 _DASH = rf"{BLANK}?[-–—−~∼]{BLANK}?"
 _TO = rf"(?:{_DASH}|{BLANK}to{BLANK})"
 _NUMBERS = (
-    rf"{NUMBER}(?:(?:,{BLANK}{NUMBER})*,?{BLANK}(?:and|or){BLANK}{NUMBER}"
+    rf"{NUMBER}(?:(?:,{BLANK}{NUMBER}){{0,20}},?{BLANK}(?:and|or){BLANK}{NUMBER}"
     rf"|(?:{_TO}|{BLANK}?(?:±|\+/[-−]){BLANK}?|/){NUMBER})?"
 )
 # Where a number may start: not inside a word, a formula, a locant, a fraction or another number.
@@ -74,6 +75,10 @@ _SHARES = r"v/v|w/w|\bvol|\bwt|\bmol|ratio|stoichiometr|proportion|\bby (?:volum
 _BEFORE = re.compile(rf"{_SHARES}|[\w+⁺)] ?[/:] ?[\w+⁺]+ ?[=(]? ?$")
 _AFTER = re.compile(rf"{_SHARES}|^{BLANK}?\(?\w+[/:][A-Za-z]")
 _PERCENT = re.compile(rf"{BLANK}?(?:\w+\.?{BLANK}?)?%")
+_PARTS = re.compile(
+    r"[.;:\n]|\b(?:is|was|are|were|be|been|has|have|had|then|pure|purity|yields?|humidity|at|for|after|before|until|from"
+    r"|washed|rinsed|dissolved|diluted|mixed|added|heated|dried|treated)\b"
+)
 _CLOCK = re.compile(r"\b(?:at|from|until|till) \d?\d:\d\d(?!\d)|:\d+ ?(?:h|hr|hours?|am|pm|a\.m|p\.m)\b")
 _ACID = re.compile(
     rf"\bpH(?!{BLANK}(?:meter|electrode|probe|paper))"
@@ -136,7 +141,12 @@ def _choices(text: str) -> tuple[tuple[_Tied, tuple[_Option, ...]], ...]:
     for tied in _couple(text, sorted(_scan(text), key=lambda tied: tied[0].start)):
         if any(start < q.end and q.start < end for start, end in taken for q in tied):
             continue
-        options = tuple((f, new) for f in FACTORS[tied[0].unit.kind] if (new := _changed(tied, f)))
+        options = tuple(
+            (factor, news)
+            for factor in FACTORS[tied[0].unit.kind]
+            if (news := _changed(tied, factor))
+            and all(fits(text, q.start, new) for q, new in zip(tied, news, strict=True))
+        )
         if options and (not found or found[-1][0][-1].end <= tied[0].start):
             found.append((tied, options))
     return tuple(found)
@@ -199,11 +209,11 @@ def _quantity(match: re.Match[str], numbers: str, tail: str) -> Quantity | None:
 
 
 def _couple(text: str, groups: list[_Tied]) -> Iterator[_Tied]:
-    """Tie neighbouring percentages that add up to exactly 100, as in "5% H2/95% Ar"."""
+    """Tie neighbouring percentages of one phrase that add up to exactly 100, as in "5% H2/95% Ar"."""
     waiting: list[Quantity] = []
     for group in groups:
         shares = len(group) == 1 and group[0].unit.kind == "percentage"
-        near = waiting and re.fullmatch(r"[^.;:\n]{0,30}", text[waiting[-1].end : group[0].start])
+        near = waiting and _one_phrase(text[waiting[-1].end : group[0].start], waiting[-1], group[0])
         if waiting and not (shares and near):
             yield from ((quantity,) for quantity in waiting)
             waiting = []
@@ -218,6 +228,12 @@ def _couple(text: str, groups: list[_Tied]) -> Iterator[_Tied]:
                 waiting = []
                 break
     yield from ((quantity,) for quantity in waiting)
+
+
+def _one_phrase(between: str, one: Quantity, two: Quantity) -> bool:
+    """Say whether two shares are of one mixture: "30 % A with 70 % B", but not "99 % pure, in 1 % HCl"."""
+    bracketed = between.count("(") == between.count(")")
+    return len(between) <= 40 and one.unit == two.unit and bracketed and not _PARTS.search(between)
 
 
 def _sum(numbers: str) -> Decimal:

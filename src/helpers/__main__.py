@@ -118,9 +118,12 @@ def _workload(params: Params, store: Store) -> Workload:
 
 
 def _store() -> Store:
+    from helpers import archive
     from helpers.answers import Store
 
-    return Store(outputs_folder() / "answers.sqlite")
+    store = Store(outputs_folder() / "answers.sqlite")
+    archive.import_recorded(store)
+    return store
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from helpers.answers import ANSWERED, UNUSABLE, Reply, Store, StoreError
 from helpers.runs import replacing
 
-__all__ = ["export_jsonl", "import_jsonl", "stats"]
+__all__ = ["export_jsonl", "import_jsonl", "import_recorded", "stats"]
 
 SUMS = {
     "answers": "sum(state = 1)",
@@ -53,6 +53,14 @@ def export_jsonl(store: Store, path: str | Path) -> int:
             file.write(json.dumps(fields, ensure_ascii=False) + "\n")
             count += 1
     return count
+
+
+def import_recorded(store: Store) -> int:
+    """Store the recorded answers that come with the package, which make the demo run without a model.
+
+    They are SmolLM2-135M-Instruct's, under five sampling settings, to the drawn requests of the built-in instructions.
+    """
+    return import_jsonl(store, Path(__file__).parent / "data" / "recorded.jsonl")
 
 
 def import_jsonl(store: Store, path: str | Path) -> int:

@@ -185,7 +185,7 @@ def test_the_analysis_runs_to_its_end_and_its_browser_pages(
     watched: Watched, lab: tuple[str, str, Path], outputs: Path
 ) -> None:
     """Run the notebooks before it on a few built-in texts, then 05_analysis by Run All."""
-    few = ["n_recipes=4", "n_per_subset=1", "bootstrap_samples=50"]
+    few = ["n_recipes=4", "n_per_subset=1", "completions_per_instruction=1", "bootstrap_samples=50"]
     options = [option for value in few for option in ("-p", value)]
     command = [sys.executable, "-m", "helpers", "run", "params/demo.yaml", "--until", "04_pairing", *options]
     subprocess.run(command, cwd=ROOT, env=os.environ | {"PLUMBLINE_OUTPUTS": str(outputs)}, check=True)

@@ -89,7 +89,7 @@ _STATE = re.compile(
     r"\b(?:keep|kept|stays?|remains?|until|is|are|was|were|a|an|the)\s+\w+\s*(?:,|,?\s*and|or|&)\s*$", re.IGNORECASE
 )
 _NOUN_AFTER = re.compile(
-    r"\s+(?:of|was|were|is|are|rates?|times?|temperatures?|steps?|process(?:es)?|procedures?|stages?|ramps?|baths?"
+    r"(?:(?:\s*[,/]\s*|\s+(?:and|or|&)\s+)\w+ing)?\s+(?:of|was|were|is|are|rates?|times?|temperatures?|steps?|process(?:es)?|procedures?|stages?|ramps?|baths?"
     r"|agents?|ovens?|bars?|speeds?|plates?|elements?|zones?|chambers?|media|medium|methods?|cycles?|programs?"
     r"|curves?|conditions?|treatments?|profiles?|tanks?|mantles?|points?|blocks?|tapes?|tubes?|jackets?|rods?|power"
     r"|ratios?|water|air|effects?|behaviou?rs?|capacity|device|apparatus|operations?)\b"

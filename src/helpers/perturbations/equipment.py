@@ -65,7 +65,9 @@ _SMALL_ITEM = re.compile(r"\n\s*[-*•]\s+[a-z]")
 _ITEM_END = re.compile(r"\s*(?:$|[\n,;(])")
 _OBJECT = re.compile(r"\s+(?:the|an?|it|them|this|that|these|all)\b", re.IGNORECASE)
 _TREATED = re.compile(
-    r"[\s-]+(?:dried|dry|drying|cooled|cooling|milled|milling|treated|treatment|temperature|cakes?|aid)\b", re.I
+    r"[\s-]+(?:dried|dry|drying|cooled|cooling|milled|milling|treated|treatment|temperature|cakes?|aid"
+    r"|tubes?|probe|slides?|walls?|doors?|lids?|racks?|chambers?|controller|stirrer|sonicator|program|atmosphere)\b",
+    re.I,
 )
 # Büchner, Schlenk, Ar-filled: their capital says nothing about where the phrase stands.
 _PROPER = {re.split(r"[\s-]", row["name"])[0] for row in rows("equipment") if row["name"][0].isupper()}

@@ -50,10 +50,11 @@ def _words(*kinds: str) -> str:
 _KEY = re.compile(r"(?<![\w)\]-])(?:\d[\d,′']{0,12}-|[a-z],[a-z]-|[nopm]-)*[a-z][a-z0-9]+")
 _ABBREVIATION = re.compile(r"(?<!\w)[A-Z][A-Za-z]*[A-Z0-9][A-Za-z0-9]*(?![\w-])")
 _LOCANT = re.compile(
-    r"(?<![\w-])(?:\d[\d,′']{0,12}-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+"
+    r"(?<![\w-])(?:\d[\d,′']{0,12}-|[NOSP](?:,[NOSP])*-|(?:[nopmDLtsRS]|tert|sec|cis|trans|iso)-)+(?!(?:min|mol|vol)\b)"
     r"(?:[a-z]+(?:\(\d*[a-z]+\)|-\d[\d,]*-)?)*"
     r"(?:yl|ol|one|ane|ene|yne|ine|in|ide|ate|al|ole|ium|ic acid|dehyde)s?(?![\w])"
 )
+_GRADE = re.compile(rf"(?<![\w.])(?:{_words('grade')})(?!\w)")
 _AFTER = re.compile(rf"\s+(?:{_words('vessel', 'property')})(?:e?s)?(?!\w)")
 _STUFF = re.compile(rf"\s+(?:nano)?(?:{_words('form', 'stuff')})s?(?!\w)")
 _SOLUTION = re.compile(rf"\s+(?:{_words('stuff')})s?(?!\w)")
@@ -225,6 +226,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     found = {(mention.start, mention.end) for mention in mentions(text) if mention.form != "formula"}
     found |= {match.span() for match in _LOCANT.finditer(text)}
     found |= {match.span() for match in _ABBREVIATION.finditer(text) if match.group() in _PROTECTED}
+    found |= {match.span() for match in _GRADE.finditer(text)}
     merged: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -245,7 +247,7 @@ def propose(text: str, to: str, *, seed: int, sample_id: str, target: str = "") 
     found = mentions(text)
     edits = []
     offers = [_offer(text, mention, found, to) for mention in found]
-    refused = {here for here, (_, new) in enumerate(offers) if not fits(text, found[here].start, new)}
+    refused = {here for here, (_, new) in enumerate(offers) if new and not fits(text, found[here].start, new)}
     for here, (mention, (known, new)) in enumerate(zip(found, offers, strict=True)):
         if known and new and new != mention.text and not {here, mention.twin} & refused:
             why = f"{new} is the same compound as {mention.text}: composition, water and oxidation state are kept"
@@ -254,7 +256,10 @@ def propose(text: str, to: str, *, seed: int, sample_id: str, target: str = "") 
 
 
 def _offer(text: str, mention: Mention, found: tuple[Mention, ...], to: str) -> tuple[Compound | None, str]:
-    known = compound(mention.formula) if mention.formula else nomenclature.library(mention.text)
+    if mention.formula:
+        known = compound(mention.formula)
+    else:
+        known = nomenclature.library(mention.text) if to == "iupac" else None
     return known, _rewritten(text, mention, found, known, to) if known else ""
 
 
@@ -307,7 +312,7 @@ def _isomers(formula: str) -> bool:
 def _part_of_mixture(text: str, mention: Mention) -> bool:
     """Say whether a formula is bound to its neighbours: 2BaCO3, 5% H2/95% Ar."""
     before, after = text[max(0, mention.start - 1) : mention.start], text[mention.end : mention.end + 1]
-    return bool({"/", "@"} & {before, after}) or before.isdigit()
+    return bool({"/", "@"} & {before, after}) or before == ":" or before.isdigit()
 
 
 def _cased(text: str, mention: Mention, name: str) -> str:

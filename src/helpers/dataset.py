@@ -30,9 +30,7 @@ def card(run: Run, flow: pd.DataFrame, leaks: Mapping[str, LeakReport], licence:
     kinds = judging["counts"]["models"]
     panel = [*judging["params"]["judges"], *judging["params"]["instruction_judges"]]
     judges = {name: kinds[name] for name in panel}
-    sources = {
-        name: BUILT_IN_LICENCE if name == "builtin" else licence or "unknown" for name in sampling["inputs"].values()
-    }
+    sources = {name: BUILT_IN_LICENCE if name == "builtin" else licence or "unknown" for name in sampling["inputs"]}
     figures = [run.path / "figures" / f"{name}.png" for name in ("anchors", "flow")]
     return Card(
         title=f"Plumbline pairs: {run.params.run_id}",

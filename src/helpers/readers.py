@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from helpers import runs
 
-__all__ = ["Part", "SourceError", "paths", "read"]
+__all__ = ["Part", "SourceError", "hashes", "paths", "read"]
 
 Row = dict[str, Any]
 Table = tuple[list[str], list[Row]]
@@ -44,6 +44,11 @@ def paths(source: str) -> list[Path]:
         if found := [base / name for name in sorted(glob.glob(source, root_dir=base, recursive=True))]:
             return [path for path in found if path.is_file()]
     raise SourceError(f"no file fits {source!r}, neither in {Path.cwd()} nor in {runs.project_root()}")
+
+
+def hashes(source: str) -> dict[str, str]:
+    """Return the name and SHA-256 of every local file behind a source; a built-in or a hub's dataset has none."""
+    return {} if source == "builtin" or source.startswith("hf:") else {p.name: runs.sha256(p) for p in paths(source)}
 
 
 def read(source: str, keep: Collection[str]) -> list[Part]:

@@ -23,6 +23,7 @@ from helpers.figures.pairing import (
     plot_deltas,
     plot_deltas_by_type,
     plot_flow,
+    plot_leaks,
     plot_pairs_per_condition,
 )
 from helpers.figures.sampling import plot_applicability, plot_principle_grid, plot_principle_shares, plot_rates
@@ -44,6 +45,7 @@ __all__ = [
     "plot_detection_by_rate",
     "plot_flow",
     "plot_judge_bias",
+    "plot_leaks",
     "plot_pairs_per_condition",
     "plot_principle_grid",
     "plot_principle_shares",

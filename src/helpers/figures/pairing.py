@@ -113,6 +113,23 @@ def plot_flow(steps: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_leaks(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the share of rows, prompts and samples that each check of a leak report found; `table` is its `table()`."""
+    ax = canvas("What do the two sides share?", ax, rows=1.6 * len(table) + 4, full=True)
+    places = range(len(table))
+    ax.barh(places, table["share"].fillna(0.0), 0.7, color=FIXED["error"].colour)
+    for place, row in zip(places, table.itertuples(), strict=True):
+        text = f"{row.found:,} of {row.of:,}"
+        ax.annotate(
+            text, (row.share or 0.0, place), (3, 0), textcoords="offset points", va="center", size=current().small
+        )
+    ax.set_yticks(places, list(table["check"]))
+    ax.invert_yaxis()
+    ax.set(xlabel="share found", xlim=(0, 1.2))
+    percent(ax, "x")
+    return ax
+
+
 def plot_chosen(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None = None) -> Axes:
     """Draw how often each judge is chosen among its pairs, by category; `table` comes from `metrics.chosen_counts`."""
     question = "Does the category give away which judge is chosen?"

@@ -173,6 +173,26 @@ def test_no_text_is_cut_or_smaller_than_the_venue_allows(style: str, name: str) 
         assert text.get_fontsize() >= 6
 
 
+@pytest.mark.parametrize("name", ["scores", "score_by_rate", "judge_bias", "score_by_anchor", "chosen"])
+def test_a_panel_of_thirteen_fits(name: str) -> None:
+    plot, make_tables = FIGURES[name]
+    (table,) = make_tables()
+    one = table[table["judge"] == "keen"]
+    names = [f"org/judge-{n}-of-some-size-instruct" for n in range(13)]
+    fig = figure_of(plot(pd.concat([one.assign(judge=judge) for judge in names])))
+    fig.draw_without_rendering()
+    inside = fig.bbox.padded(2)
+    assert all(inside.contains(*corner) for text in texts(fig) for corner in text.get_window_extent().corners())
+
+
+def test_a_grid_of_thirteen_judges_leaves_the_intervals_to_the_table() -> None:
+    rows = itertools.combinations([f"judge {n}" for n in range(13)], 2)
+    table = pd.DataFrame(rows, columns=["judge_a", "judge_b"]).assign(measure="spearman", estimate=-0.25, n=7)
+    ax = figures.plot_agreement(table.assign(low=-0.5, high=0.1))
+    assert {text.get_text() for text in ax.texts} == {"−0.25", ""}
+    assert ax.get_xlabel() == "spearman (n ≤ 7)"
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_empty_table_is_no_error(name: str) -> None:
     plot, make_tables = FIGURES[name]

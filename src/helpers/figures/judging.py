@@ -13,7 +13,20 @@ from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MultipleLocator
 
 from helpers.figures.marks import curve, grid, intervals, legend, percent, stacked, with_texts
-from helpers.figures.style import FIXED, INK, Look, blank, canvas, current, figure_of, in_order, label, looks, nothing
+from helpers.figures.style import (
+    FIXED,
+    GREY,
+    INK,
+    Look,
+    blank,
+    canvas,
+    current,
+    figure_of,
+    in_order,
+    label,
+    looks,
+    nothing,
+)
 
 __all__ = [
     "plot_agreement",
@@ -34,6 +47,7 @@ TITLES = {
     "stability": "stability\n(↑ better)",
     "accuracy": "accuracy\n(↑ better)",
 }
+MOST_INTERVALS = 5  # judges; with more of them a cell of the grid has no room for an interval
 VERDICTS = ("ok", "repaired", "out_of_range", "unparsable", "truncated", "refused", "failed")
 
 
@@ -169,9 +183,16 @@ def plot_agreement(table: pd.DataFrame, measure: str = "spearman", ax: Axes | No
     rows = table[table["measure"] == measure]
     judges = list(dict.fromkeys([*rows["judge_a"], *rows["judge_b"]]))
     place = {"index": "judge_b", "columns": "judge_a"}
-    ax = canvas(question, ax, rows=4.2 * (len(judges) - 1) + 3)
-    grid(ax, with_texts(rows), place, judges[1:], judges[:-1], 1.0)
-    ax.set_xlabel(f"{measure.replace('_', ' ')} [95 % interval], items that both scored")
+    few = len(judges) <= MOST_INTERVALS
+    ax = canvas(question, ax, rows=(4.2 if few else 2) * (len(judges) - 1) + 3, full=not few)
+    short = rows.assign(value=rows["estimate"], text=[f"{value:z.2f}".replace("-", "−") for value in rows["estimate"]])
+    grid(ax, with_texts(rows) if few else short, place, judges[1:], judges[:-1], 1.0)
+    measured = measure.replace("_", " ")
+    ax.set_xlabel(
+        f"{measured} [95 % interval], items that both scored" if few else f"{measured} (n ≤ {rows['n'].max():,})"
+    )
+    if not few:
+        ax.tick_params(axis="x", rotation=90)
     return ax
 
 
@@ -198,14 +219,19 @@ def plot_calibration(rows: pd.DataFrame, bins: pd.DataFrame, ax: Axes | None = N
 
 
 def _name_points(ax: Axes, points: dict[str, tuple[float, float]]) -> None:
-    """Write names beside points in the unit square, from the top down; a name goes below those in its way."""
+    """Write names beside points in the unit square, from the top down; one that is in the way moves down on a line."""
     taken: list[tuple[float, float]] = []
     for name, (x, y) in sorted(points.items(), key=lambda item: -item[1][1]):
-        while any(abs(y - other) < 0.07 and abs(x - at) < 0.4 for at, other in taken):
-            y -= 0.07
-        taken.append((x, y))
-        away, side = (5, "left") if x < 0.6 else (-5, "right")
-        ax.annotate(label(name), (x, y), (away, 4), textcoords="offset points", ha=side, size=current().small)
+        place = y
+        while any(abs(place - other) < 0.07 and abs(x - at) < 0.4 for at, other in taken):
+            place -= 0.07
+        taken.append((x, place))
+        away, side = (0.02, "left") if x < 0.6 else (-0.02, "right")
+        if place < y:
+            ax.plot([x, x + away], [y, place], color=GREY, lw=current().line / 3, zorder=1)
+        ax.text(
+            x + away, place + 0.01, label(name), ha=side, va="center" if place < y else "bottom", size=current().small
+        )
 
 
 def _by_rate(

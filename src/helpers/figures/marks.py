@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -109,15 +110,18 @@ def counts(ax: Axes, names: Sequence[str], values: pd.Series, texts: Sequence[st
 
 
 def legend(ax: Axes) -> None:
-    """Name every mark once: below the axes in a figure of its own, else within the axes."""
+    """Name every mark once: below the axes in a figure of its own, which grows with the names, else within the axes."""
     handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     fig = figure_of(ax)
     if fig.get_suptitle() == "":
         ax.legend(handles.values(), handles)
         return
-    letter = 0.5 * current().small / 72
-    columns = int(fig.get_figwidth() / letter / (max(map(len, handles)) + 7))
-    fig.legend(handles.values(), handles, loc="outside lower center", ncols=min(len(handles), max(1, columns)))
+    style, longest = current(), max(map(len, handles)) + 7
+    columns = min(len(handles), max(1, int(fig.get_figwidth() * 72 / (0.5 * style.small * longest))))
+    fig.legend(handles.values(), handles, loc="outside lower center", ncols=columns)
+    more = math.ceil(len(handles) / columns) - 2  # the figure has room for two lines
+    if more > 0:
+        fig.set_figheight(min(fig.get_figheight() + more * style.small * 1.5 / 72, style.tallest))
 
 
 def percent(ax: Axes, axis: str) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "plot_deltas",
     "plot_deltas_by_type",
     "plot_flow",
+    "plot_leaks",
     "plot_pairs_per_condition",
 ]
 
@@ -125,7 +126,7 @@ def plot_leaks(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         )
     ax.set_yticks(places, list(table["check"]))
     ax.invert_yaxis()
-    ax.set(xlabel="share found", xlim=(0, 1.2))
+    ax.set(xlabel="share found", xlim=(0, 1.2), xticks=np.arange(0, 1.01, 0.25))
     percent(ax, "x")
     return ax
 

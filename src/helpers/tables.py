@@ -178,8 +178,17 @@ def _tex(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-        power = re.fullmatch(r"(.*)e([+-])0*(\d+)", text)
-        return rf"\ensuremath{{{power[1]} \times 10^{{{power[2].strip('+')}{power[3]}}}}}" if power else text
+        return _tex_number(value)
     escaped = pd.DataFrame([[str(value)]]).style.format(escape="latex").hide(axis="index").hide(axis="columns")
     return str(escaped.to_latex()).split("\n")[1].removesuffix(r" \\")
+
+
+def _tex_number(value: float) -> str:
+    """Write three decimals below 1, two above, none from 100 or for whole numbers from 10; below 0.001 a power of ten."""
+    size = abs(value)
+    if 0 < size < 0.001:
+        digits, power = f"{value:.1e}".split("e")
+        return rf"\ensuremath{{{digits} \times 10^{{{int(power)}}}}}"
+    decimals = 0 if size >= 100 or (size >= 10 and value.is_integer()) else 2 if size >= 1 else 3
+    text = f"{value:z,.{decimals}f}"
+    return rf"\ensuremath{{{text}}}" if text.startswith("-") else text

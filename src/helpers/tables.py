@@ -184,7 +184,7 @@ def _tex(value: Any) -> str:
 
 
 def _tex_number(value: float) -> str:
-    """Write three decimals below 1, two above, none from 100 or for whole numbers from 10; below 0.001 a power of ten."""
+    """Write three decimals below 1, two above, none from 100 or if whole from 10, and powers of ten below 0.001."""
     size = abs(value)
     if 0 < size < 0.001:
         digits, power = f"{value:.1e}".split("e")

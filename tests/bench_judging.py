@@ -2,8 +2,8 @@
 
 Run `python tests/bench_judging.py`. The server is a process of its own that answers after 20 ms with 1.5 kB. Asking is
 compared with a bare aiohttp loop behind a semaphore that parses the score and stores nothing; a stored run with keys,
-one scan and scores written out by hand, both in CPU time. Only ratios count: medians of rounds in turns, each in a
-fresh process.
+one scan and scores written out by hand, both in CPU time. Only ratios count. Both sides run in turns, each time in a
+fresh process, and the best of five is taken, since other work on the machine can only slow a side down.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import hashlib
 import json
 import resource
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 import aiohttp
 from server import verdict
 
-ROUNDS, REQUESTS, LONG, STORED, JUDGES = 3, 3_000, 100_000, 136_000, 4
+ROUNDS, REQUESTS, LONG, STORED, JUDGES = 5, 5_000, 100_000, 136_000, 4
 SYSTEM, USER = "You judge recipes. " * 10, "Weigh, mix, calcine at 900 C for 12 h. " * 70
 SAMPLING = {"temperature": 0.0, "max_tokens": 4096}
 USABLE = {"ok", "repaired", "refused", "out_of_range"}
@@ -172,8 +171,8 @@ def child(*arguments: str) -> dict[str, float]:
     return dict(json.loads(done.stdout))
 
 
-def median(runs: list[dict[str, float]], name: str) -> float:
-    return statistics.median(run[name] for run in runs)
+def best(runs: list[dict[str, float]], name: str) -> float:
+    return (max if name == "rate" else min)(run[name] for run in runs)
 
 
 def compare_asking(url: str) -> None:
@@ -182,11 +181,10 @@ def compare_asking(url: str) -> None:
         for _ in range(ROUNDS):
             for client in runs:
                 runs[client].append(child("ask", client, url, width, str(REQUESTS)))
-        rate, cpu, peak = (
-            median(runs["ours"], name) / median(runs["bare"], name) for name in ("rate", "cpu_ms", "peak_mb")
-        )
+        names = ("rate", "cpu_ms", "peak_mb")
+        rate, cpu, peak = (best(runs["ours"], name) / best(runs["bare"], name) for name in names)
         print(
-            f"{width:>3} in flight: {median(runs['ours'], 'rate'):,.0f} a second, {rate:.2f} of bare (goal 0.75); "
+            f"{width:>3} in flight: {best(runs['ours'], 'rate'):,.0f} a second, {rate:.2f} of bare (goal 0.75); "
             f"CPU {cpu:.2f} (goal 1.5); memory {peak:.2f} (goal 2)"
         )
     peaks = child("long", url)
@@ -201,8 +199,8 @@ def compare_stored(path: str) -> None:
         floor.append(child("floor", path))
         run.append(child("stored", path))
     print(
-        f"{STORED:,} stored: {median(run, 'seconds'):.2f} s, {median(run, 'seconds') / median(floor, 'seconds'):.2f} "
-        f"of the floor (goal 2); reading verdicts again {median(run, 'parse') / median(floor, 'parse'):.2f} (goal 1.5)"
+        f"{STORED:,} stored: {best(run, 'seconds'):.2f} s, {best(run, 'seconds') / best(floor, 'seconds'):.2f} of the "
+        f"floor (goal 2); reading verdicts again {best(run, 'parse') / best(floor, 'parse'):.2f} (goal 1.5)"
     )
 
 

@@ -137,19 +137,19 @@ def test_a_placeholder_for_a_key_is_not_cut_out_of_replies():
 
 
 def test_a_lane_halves_once_for_what_was_in_flight_together_and_then_widens_slowly():
-    lane = Lane(Model(name="m", **ADDRESS), ceiling=64)
+    lane = Lane(Model(name="m", **ADDRESS), ceiling=256)
     assert lane.width == 1.0
     lane.answered()
-    assert lane.width == 16.0
-    for _ in range(16):
+    assert lane.width == 64.0
+    for _ in range(64):
         lane.answered()
-    assert lane.width == 32.0
+    assert lane.width == 128.0
     epoch = lane.epoch
-    for _ in range(32):
+    for _ in range(128):
         lane.slowed(epoch)
-    assert lane.width == 16.0
+    assert lane.width == 64.0
     lane.answered()
-    assert lane.width == 16.0 + 1 / 16
+    assert lane.width == 64.0 + 1 / 64
 
 
 def test_backoff_grows_and_differs_from_row_to_row():

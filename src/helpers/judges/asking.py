@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import aiohttp
 
 from helpers.answers import ANSWERED, FAILED, UNUSABLE, Answer, Reply
 from helpers.judges import endpoint
@@ -14,7 +17,7 @@ from helpers.judges.endpoint import Post, Server
 from helpers.judges.lanes import ASK_LIMIT, FIRST_BACKOFF_S, Lane, Row
 from helpers.judges.ledger import Ledger
 from helpers.judges.models import Model
-from helpers.judges.reading import Exchange
+from helpers.judges.reading import Exchange, read
 from helpers.progress import Progress
 
 __all__ = ["Asking", "Clock"]
@@ -74,14 +77,13 @@ class Asking:
             if exchange.kind == "token_field" and lane.switches_token_field(asked_with):
                 continue
             row.attempts += 1
-            spent = self.clock.now() - started
-            reply = endpoint.as_reply(lane.model, row.key, exchange, row.attempts, started, spent)
+            row.started, row.seconds = started, self.clock.now() - started
             if exchange.kind in ("answer", "empty"):
-                again = await self._keep(lane, row, exchange, reply)
+                again = await self._keep(lane, row, exchange)
             elif exchange.kind in RETRIED:
-                again = await self._back_off(lane, row, exchange, reply, epoch)
+                again = await self._back_off(lane, row, exchange, epoch)
             else:
-                again = await self._fail(lane, row, exchange, reply)
+                again = await self._fail(lane, row, exchange)
             if not again:
                 return
         lane.todo.append(row)
@@ -110,19 +112,25 @@ class Asking:
         self.in_flight += 1
         lane.tally.sent += 1
         try:
-            exchange = await endpoint.exchange(post, server, asked, lane.model.timeout_s, self.clock.now)
+            http = await post(server.url, server.headers, json.dumps(asked).encode(), lane.model.timeout_s)
+            exchange = read(server.scrubbed(http), now=self.clock.now(), logprobs=bool(asked.get("logprobs")))
             cost = _charged(lane.model, exchange)
-            return exchange
+        except (aiohttp.ClientError, OSError) as error:
+            exchange = endpoint.broken(error)
+            cost = _charged(lane.model, exchange)
         finally:
             self.in_flight -= 1
             self.budget.settle(reserved, reserved if cost is None else cost)
             self.settled.set()
+        return exchange
 
-    async def _keep(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply) -> bool:
+    async def _keep(self, lane: Lane, row: Row, exchange: Exchange) -> bool:
         """Store a reply, count it, and say whether to ask again."""
-        declined = bool(reply.refusal or reply.finish_reason == "content_filter")
-        good = exchange.kind == "answer" and (declined or self.usable(_as_answer(reply)))
-        if not await self.ledger.put(reply._replace(state=ANSWERED if good else UNUSABLE)):
+        answer = Answer(row.key, True, exchange.text, exchange.reasoning, exchange.refusal, exchange.finish_reason)
+        declined = bool(exchange.refusal or exchange.finish_reason == "content_filter")
+        good = exchange.kind == "answer" and (declined or self.usable(answer))
+        reply = _reply(lane, row, exchange, ANSWERED if good else UNUSABLE)
+        if not await self.ledger.put(reply):
             return False
         lane.answered()
         lane.tally.count(reply, exchange.warnings)
@@ -138,7 +146,7 @@ class Asking:
         self.show(done=good, failed=not (good or again), tokens=spent, cost=reply.cost or 0.0)
         return again
 
-    async def _back_off(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply, epoch: int) -> bool:
+    async def _back_off(self, lane: Lane, row: Row, exchange: Exchange, epoch: int) -> bool:
         """Slow the lane down and queue the row again, or give it up; the server's number wins in both directions."""
         lane.slowed(epoch)
         wait = row.backoff() if exchange.wait is None else exchange.wait
@@ -148,15 +156,15 @@ class Asking:
         if row.attempts >= self.max_attempts or too_long:
             told = f"gave up after {row.attempts} of {self.max_attempts} attempts"
             told += f", the next one only in {wait:g} s (at most {self.max_wait_s:g} s in all)" if too_long else ""
-            return await self._fail(lane, row, exchange._replace(message=f"{told}: {exchange.message}"), reply)
+            return await self._fail(lane, row, exchange._replace(message=f"{told}: {exchange.message}"))
         row.waited, row.ready_at = row.waited + wait, self.clock.now() + wait
         lane.todo.append(row)  # at the end, so that it does not keep a place in the narrower lane
         return False
 
-    async def _fail(self, lane: Lane, row: Row, exchange: Exchange, reply: Reply) -> bool:
+    async def _fail(self, lane: Lane, row: Row, exchange: Exchange) -> bool:
         """Record a failure; one that every row would meet stops the model, and the row stays to be asked."""
         told = f"{exchange.kind}: {exchange.message}"
-        await self.ledger.put(reply._replace(state=FAILED, error=told))
+        await self.ledger.put(_reply(lane, row, exchange, FAILED, told))
         if exchange.kind in STOPPING:
             lane.tally.stopped = lane.tally.stopped or told
             lane.todo.append(row)
@@ -178,5 +186,14 @@ def _charged(model: Model, exchange: Exchange) -> float | None:
     return None if exchange.kind in PERHAPS_BILLED else 0.0
 
 
-def _as_answer(reply: Reply) -> Answer:
-    return Answer(reply.key, True, reply.text, reply.reasoning, reply.refusal, reply.finish_reason)
+def _reply(lane: Lane, row: Row, exchange: Exchange, state: int, error: str | None = None) -> Reply:
+    return endpoint.as_reply(
+        lane.model,
+        row.key,
+        exchange,
+        state=state,
+        error=error,
+        attempts=row.attempts,
+        started=row.started,
+        seconds=row.seconds,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -12,9 +11,9 @@ import aiohttp
 
 from helpers.answers import FAILED, Reply, Request
 from helpers.judges.models import Model
-from helpers.judges.reading import LONGEST_MESSAGE, Exchange, Http, read
+from helpers.judges.reading import LONGEST_MESSAGE, Exchange, Http
 
-__all__ = ["Post", "Server", "as_reply", "body", "broken", "exchange", "post", "session"]
+__all__ = ["Post", "Server", "as_reply", "body", "broken", "post", "session"]
 
 SHORTEST_SECRET = 8  # a shorter one is a placeholder, and may be an ordinary word
 # aiohttp would obey the proxy variables by reading them again for every request.
@@ -38,7 +37,6 @@ class Server:
         return http._replace(data=http.data.replace(self._secret, b"***")) if self._secret else http
 
 
-COPIED = tuple(name for name in Exchange._fields if name in Reply._fields)
 Post = Callable[[str, Mapping[str, str], bytes, float], Awaitable[Http]]
 
 
@@ -72,11 +70,13 @@ def session() -> aiohttp.ClientSession:
 def post(client: aiohttp.ClientSession) -> Post:
     """Return the function that posts through this client and neither follows redirects nor raises on a status."""
     proxies = urllib.request.getproxies()
+    timeouts: dict[float, aiohttp.ClientTimeout] = {}
 
     async def send(url: str, headers: Mapping[str, str], data: bytes, timeout_s: float) -> Http:
-        timeout = aiohttp.ClientTimeout(total=timeout_s)
-        options: dict[str, Any] = {"headers": headers, "data": data, "timeout": timeout, "allow_redirects": False}
-        async with client.post(url, **options, proxy=_proxy(url, proxies) if proxies else None) as response:
+        if timeout_s not in timeouts:
+            timeouts[timeout_s] = aiohttp.ClientTimeout(total=timeout_s)
+        options: dict[str, Any] = {"timeout": timeouts[timeout_s], "proxy": _proxy(url, proxies) if proxies else None}
+        async with client.post(url, headers=headers, data=data, allow_redirects=False, **options) as response:
             return Http(response.status, response.headers, await response.read())
 
     return send
@@ -87,17 +87,6 @@ def _proxy(url: str, proxies: Mapping[str, str]) -> str | None:
     if host in LOOPBACK or urllib.request.proxy_bypass(host):
         return None
     return proxies.get(urlsplit(url).scheme)
-
-
-async def exchange(
-    post: Post, server: Server, asked: Mapping[str, Any], timeout_s: float, now: Callable[[], float]
-) -> Exchange:
-    """Send a body and read what comes back, or why nothing did."""
-    try:
-        http = await post(server.url, server.headers, json.dumps(asked).encode(), timeout_s)
-    except (aiohttp.ClientError, OSError) as error:
-        return broken(error)
-    return read(server.scrubbed(http), now=now(), logprobs=bool(asked.get("logprobs")))
 
 
 def broken(error: Exception) -> Exchange:
@@ -112,17 +101,33 @@ def broken(error: Exception) -> Exchange:
 
 
 def as_reply(
-    model: Model, key: bytes, exchange: Exchange, attempts: int = 1, started: float = 0.0, seconds: float = 0.0
+    model: Model,
+    key: bytes,
+    exchange: Exchange,
+    *,
+    state: int = FAILED,
+    error: str | None = None,
+    attempts: int = 1,
+    started: float = 0.0,
+    seconds: float = 0.0,
 ) -> Reply:
-    """Return an exchange as what the store keeps, as a failure until somebody finds an answer in it."""
+    """Return an exchange as what the store keeps, as a failure unless somebody finds more in it."""
     return Reply(
         key,
-        FAILED,
+        state,
         model.name,
-        cost=model.cost(exchange.prompt_tokens, exchange.completion_tokens),
-        attempts=attempts,
-        started=started,
-        seconds=seconds,
-        requested_model=model.model,
-        **{name: getattr(exchange, name) for name in COPIED},
+        model.model,
+        exchange.served_model,
+        exchange.finish_reason,
+        exchange.prompt_tokens,
+        exchange.completion_tokens,
+        model.cost(exchange.prompt_tokens, exchange.completion_tokens),
+        attempts,
+        started,
+        seconds,
+        error,
+        exchange.text,
+        exchange.reasoning,
+        exchange.refusal,
+        exchange.raw,
     )

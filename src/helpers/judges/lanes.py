@@ -13,14 +13,14 @@ from helpers.judges.models import Model
 __all__ = ["ASK_LIMIT", "Lane", "Row"]
 
 ASK_LIMIT = 8  # replies of no use to one request, over all runs
-FIRST_WIDTH = 16
+FIRST_WIDTH = 64
 ROWS_DOWN, ROWS_REFUSED = 5, 20  # in a row that the server did not answer, or would not: the model stops
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 30.0
 
 
 @dataclass(slots=True)
 class Row:
-    """A request on its way: `asked` counts its replies of no use over all runs, the others those of this run."""
+    """A request on its way; `asked` counts its replies of no use over all runs, `replies` all those of this run."""
 
     key: bytes
     request: Request
@@ -29,6 +29,8 @@ class Row:
     replies: int = 0
     waited: float = 0.0
     ready_at: float = 0.0
+    started: float = 0.0
+    seconds: float = 0.0
 
     @property
     def seed(self) -> int:
@@ -53,7 +55,7 @@ class Lane:
 
     >>> lane = Lane(Model(kind="local", name="m"), ceiling=64)
     >>> lane.answered(); lane.slowed(lane.epoch); lane.width
-    8.0
+    32.0
     """
 
     model: Model

@@ -104,8 +104,10 @@ def _answer(payload: dict[str, Any], choice: dict[str, Any], raw: str, logprobs:
 def _text(value: Any) -> str:
     if isinstance(value, list):  # some servers answer in parts
         value = "".join(part["text"] for part in value if isinstance(part, dict) and isinstance(part.get("text"), str))
+    if not isinstance(value, str):
+        return ""
     # Half of a surrogate pair is valid JSON, but no file can hold it.
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _count(value: Any) -> int | None:

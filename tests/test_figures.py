@@ -76,6 +76,7 @@ def conditions() -> pd.DataFrame:
     return pd.DataFrame({"dataset_name": list(CONDITIONS), "perturbation_category": categories, "n": 3})
 
 
+LEAKS = pd.DataFrame({"check": ["same prompt", "same sample"], "found": [3, 0], "of": [12, 0], "share": [0.25, None]})
 STEPS = pd.DataFrame({"step": ["candidates", "no_anchor", "equal", "over_cap"], "n": [4080, 4080, 3001, 2580]})
 
 
@@ -123,6 +124,7 @@ FIGURES: dict[str, tuple[Callable[..., Artist], Callable[[], list[pd.DataFrame]]
     "deltas_by_type": (figures.plot_deltas_by_type, lambda: [pairs(), by_type()]),
     "pairs_per_condition": (figures.plot_pairs_per_condition, lambda: [conditions()]),
     "flow": (figures.plot_flow, lambda: [STEPS]),
+    "leaks": (figures.plot_leaks, lambda: [LEAKS]),
     "chosen": (figures.plot_chosen, lambda: [metrics.chosen_counts(pairs(), **SEED)]),
     "delta_by_principle": (figures.plot_delta_by_principle, lambda: [by_principle()]),
 }
@@ -315,6 +317,14 @@ def test_bars_are_the_counts_in_the_methods_order() -> None:
         "all errors 15 %",
         "element substitution",
     ]
+
+
+def test_responses_without_a_confidence_are_the_answer() -> None:
+    ax = figures.plot_calibration(
+        calibrated().assign(confidence=np.nan), metrics.calibration_bins(calibrated(), **SEED)
+    )
+    (text,) = ax.texts
+    assert text.get_text() == "nothing to show: none of 4 responses states a confidence and has a score"
 
 
 def test_the_flow_shows_what_is_left_and_what_was_taken() -> None:

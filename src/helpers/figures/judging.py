@@ -205,7 +205,7 @@ def plot_calibration(rows: pd.DataFrame, bins: pd.DataFrame, ax: Axes | None = N
     look = FIXED["verbalized_calibration"]
     question = "Do responses that claim more confidence score higher?"
     if both.empty:
-        return nothing(question, ax)
+        return nothing(question, ax, f"none of {len(rows):,} responses states a confidence and has a score")
     ax = canvas(question, ax)
     ax.scatter(
         both["confidence"], both["score"], 10, look.colour, alpha=0.4, lw=0, label=f"response (n = {len(both):,})"

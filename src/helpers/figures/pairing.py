@@ -117,13 +117,11 @@ def plot_flow(steps: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def plot_leaks(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw the share of rows, prompts and samples that each check of a leak report found; `table` is its `table()`."""
     ax = canvas("What do the two sides share?", ax, rows=1.6 * len(table) + 4, full=True)
-    places = range(len(table))
-    ax.barh(places, table["share"].fillna(0.0), 0.7, color=FIXED["error"].colour)
-    for place, row in zip(places, table.itertuples(), strict=True):
-        text = f"{row.found:,} of {row.of:,}"
-        ax.annotate(
-            text, (row.share or 0.0, place), (3, 0), textcoords="offset points", va="center", size=current().small
-        )
+    shares, places = table["share"].fillna(0.0), range(len(table))
+    ax.barh(places, shares, 0.7, color=FIXED["error"].colour)
+    for place, share, found, of in zip(places, shares, table["found"], table["of"], strict=True):
+        text = f"{found:,} of {of:,}"
+        ax.annotate(text, (share, place), (3, 0), textcoords="offset points", va="center", size=current().small)
     ax.set_yticks(places, list(table["check"]))
     ax.invert_yaxis()
     ax.set(xlabel="share found", xlim=(0, 1.2), xticks=np.arange(0, 1.01, 0.25))

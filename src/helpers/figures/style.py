@@ -211,11 +211,11 @@ def canvas(question: str, ax: Axes | None, *, rows: float = 0, full: bool = Fals
     return ax
 
 
-def nothing(question: str, ax: Axes | None = None) -> Axes:
-    """Return axes that answer the question with the fact that its table is empty."""
+def nothing(question: str, ax: Axes | None = None, why: str = "there are no rows") -> Axes:
+    """Return axes that say that the question has no answer, and why."""
     ax = canvas(question, ax, rows=3)
     ax.set_axis_off()
-    ax.text(0.5, 0.5, "nothing to show: there are no rows", ha="center", va="center", transform=ax.transAxes)
+    ax.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=ax.transAxes)
     return ax
 
 

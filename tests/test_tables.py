@@ -36,6 +36,11 @@ def test_numbers_are_aligned_and_formatted_and_a_missing_one_is_a_dash() -> None
     assert table.numeric == (False, True, True, False, False)
 
 
+def test_decimals_follow_the_size_of_a_number() -> None:
+    cells = tables.show(pd.DataFrame({"p": [4434.0, 12.345, 0.0, -0.5, 0.0021]})).cells["p"]
+    assert cells.tolist() == ["4,434", "12.35", "0.00", "-0.50", "0.002"]
+
+
 def test_a_long_table_says_how_much_it_shows() -> None:
     made = tables.show(pd.DataFrame({"x": range(50)}), "Items", rows=5)
     assert made._repr_html_().count("<tr>") == 6

@@ -57,7 +57,7 @@ def show(frame: pd.DataFrame, caption: str = "", formats: Mapping[str, str] | No
     """Format a table for reading: aligned numbers, escaped text, at most `rows` rows, and the count of all.
 
     `formats` gives format specifications by column, such as {"share": ".0%"}; without one, whole numbers have
-    separators, others two decimals, and a missing value is a dash.
+    separators, others two decimals (from 100 none, below 0.01 one digit), and a missing value is a dash.
 
     >>> show(pd.DataFrame({"judge": ["<b>"], "n": [1200], "share": [0.5]}), "Judges", {"share": ".0%"})
     Judges
@@ -145,7 +145,8 @@ def _format(value: Any, spec: str) -> str:
     if isinstance(value, Integral):
         return f"{value:,}"
     if isinstance(value, Real):
-        return f"{float(value):,.2f}"
+        number = float(value)
+        return f"{number:.1g}" if 0 < abs(number) < 0.01 else f"{number:,.{0 if abs(number) >= 100 else 2}f}"
     text = _line(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 

@@ -76,7 +76,7 @@ def score_by_rate(judgements: pd.DataFrame, *, seed: int, n_boot: int = 1000) ->
     ['error', 'represent']
     """
     need(judgements, COLUMNS, "judgements")
-    rate = judgements["perturbation_rate"]
+    rate = judgements["perturbation_rate"].astype(float)
     graded = judgements[judgements["perturbation_category"].isin(["error", "represent"]) & (rate < 1)]
     starts = judgements[judgements["dataset_name"] == "original"].assign(perturbation_rate=0.0)
     both = [starts.assign(perturbation_category=category) for category in ("error", "represent")]

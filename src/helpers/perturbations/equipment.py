@@ -50,8 +50,15 @@ for _row in rows("equipment_swaps"):
     _SWAPS.setdefault(_row["operation"], []).append(_swap)
 
 
-_DESCRIBES = either(row["name"].lower() for row in rows("equipment") if row["operation"] == "describes")
-_PHRASE = re.compile(rf"(?<![\w/·-])(?P<words>(?:{_DESCRIBES}[ -])*)(?P<name>{either(_BY_NAME)})(?![\w-])")
+_DESCRIBING = {row["name"].lower() for row in rows("equipment") if row["operation"] == "describes"}
+_DESCRIBES = either(_DESCRIBING)
+# A filter press is no press: these names are whole although they start with a word that describes.
+_WHOLE = either(
+    name for name in _BY_NAME if name.partition(" ")[0] in _DESCRIBING and name.partition(" ")[2] in _BY_NAME
+)
+_PHRASE = re.compile(
+    rf"(?<![\w/·-])(?P<words>(?:(?!{_WHOLE}(?![\w-])){_DESCRIBES}[ -])*)(?P<name>{either(_BY_NAME)})(?![\w-])"
+)
 _ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
 # "filter", "press" and "centrifuge" are verbs too: the noun stands after an article or a preposition, with
 # adjectives and numbers between, or is an item of a list.

@@ -188,7 +188,9 @@ def _swapped_formula(formula: str, old: str, new: str) -> str:
     if composition is None or len(composition.elements) == 1:
         return plain if composition or _alike(old, new) else ""
     found = salt(composition.plain.partition("·")[0])
-    if found is None and composition.elements.keys() == {old, "O"}:  # mixed valence: Pr6O11, Co3O4
+    if found is None and composition.elements.keys() == {old, "O"}:  # mixed valence: Pr6O11, Co3O4; not TiO6
+        if 2 * composition.elements["O"] > max(STATES[old]) * composition.elements[old]:
+            return ""
         return _styled(next(iter(ELEMENTS[new]["oxides"].split()), ""), formula)
     if found is None or old in symbols(found.cation) - {found.cation}:
         return plain if _possible(composition, old, new) and parse(plain) else ""

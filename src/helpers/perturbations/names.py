@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from . import nomenclature
 from .articles import fits
-from .composition import ELEMENTS, find, parse, rows
+from .composition import ELEMENTS, Token, find, parse, rows
 from .edits import Edit
 from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
 
@@ -68,13 +68,15 @@ _CAME_FROM = re.compile(
     rf"(?:(?:\w*(?:yl|ylene|ium|oxy)|poly|meta|ortho|per|ice|heavy)[ (-]"
     rf"|(?<![a-z])(?:{nomenclature.CATION_NAMES})(?: ?\([ivx,]+\))?[ -])$"
 )
+# A charge or a water that the finder could not read as part of the formula before it.
+_CUT_OFF = re.compile(r"[-−–+⁻⁺](?!\w)|[ .:]{1,2}(?:\d+ ?H[2₂]O|\(H[2₂]O\)\d)")
 _GAS = re.compile(r"\s+(?:gas|vapou?r|fumes|atmosphere)\b")
 _SPACE = re.compile(r"[\s-]")
 _WRAPPED = re.compile(r"(?:cover|wrap|seal|lin|clos|protect)\w*\s+(?:\w+\s+){0,3}(?:with|in|by)\s+(?:an?\s+)?$")
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?=[a-z])")
 _ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
 _LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
-_SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
+_SENTENCE = re.compile(r"(?:^|(?<!conc)(?<!dil)(?<!approx)(?<!\bca)(?<!\baq)[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
 _ORGANIC = re.compile(
     r"(?!(?:in)?organic )(?:(?:\d[\d,']*-)?[a-z]{4,}ic acid"
     r"|\d[\d,']*-[a-z]{3,}(?:-\d[\d,]*-[a-z]+)*(?:ol|one|ane|ene|yne|ine|ole|ide|dehyde))(?![\w-])"
@@ -88,10 +90,10 @@ for _name in sorted(NAMES, key=len, reverse=True):
 
 def _edge(low: str, start: int, end: int) -> bool:
     """Say whether a name ends here as a whole word that is not part of a longer term."""
-    if low[end : end + 1].isalnum() or low[end : end + 1] in ("-", "_") or _GOES_ON.match(low, end):
+    if low[end : end + 1].isalnum() or low[end : end + 1] in ("-", "–", "_") or _GOES_ON.match(low, end):
         return False
     before = low[max(0, start - 24) : start]
-    return not _CAME_FROM.search(before) and (not before.endswith("-") or before[-2:-1] in "αβγδεθ")
+    return not _CAME_FROM.search(before) and (not before.endswith(("-", "–")) or before[-2:-1] in "αβγδεθ")
 
 
 def _name_at(text: str, low: str, start: int, key: str) -> Mention | None:
@@ -148,12 +150,18 @@ def mentions(text: str) -> tuple[Mention, ...]:
     formulas = [
         Mention(token.start, token.end, token.text, "formula", token.text)
         for token in find(text)
-        if not (token.composition and token.composition.charge) and not _AFTER.match(low, token.end)
+        if not _fragment(token) and not _AFTER.match(low, token.end) and not _CUT_OFF.match(text, token.end)
     ]
     taken = [(token.start, token.end) for token in find(text)]
     named = _names(text, low) if len(low) == len(text) else []
     free = [name for name in named if not any(start < name.end and name.start < end for start, end in taken)]
     return tuple(_settle(_pair(text, sorted(formulas + free, key=lambda mention: mention.start))))
+
+
+def _fragment(token: Token) -> bool:
+    """Say whether this is an ion and no compound: SO4²⁻, and the SO4 of "SO4 groups"."""
+    composition = token.composition
+    return composition is not None and bool(composition.charge or nomenclature.is_ion(composition.plain))
 
 
 def _names(text: str, low: str) -> list[Mention]:

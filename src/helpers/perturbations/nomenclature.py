@@ -19,8 +19,8 @@ from .composition import ELEMENTS, STATES, Composition, parse, rows
 
 __all__ = [
     "ABBREVIATIONS", "ANION_NAMES", "CATION_NAMES", "NAMES", "WATER_WORD", "Compound", "Salt", "accept", "compound",
-    "dry", "formula_of", "is_anion", "leaves_state_open", "library", "read", "salt", "salt_end", "same", "starts_salt",
-    "symbols_named",
+    "dry", "formula_of", "is_anion", "is_ion", "leaves_state_open", "library", "read", "salt", "salt_end", "same",
+    "starts_salt", "symbols_named",
 ]  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class Salt:
 
 _IONS = {row["formula"]: row for row in rows("ions")}
 _CHARGE = {formula: int(row["charge"]) for formula, row in _IONS.items()}
+_MOLECULES = {row["token"] for row in rows("tokens") if row["kind"] in ("element", "formula")}
 _ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII")
 _TIMES = (
     "", "", "di", "tri", "tetra", "penta", "hexa", "hepta", "octa", "nona", "deca", "undeca", "dodeca", "trideca",
@@ -162,13 +163,17 @@ def _balance(cation: str, amount: float, rest: Mapping[str, float]) -> Salt | No
     allowed = (_CHARGE[cation],) if cation in _IONS else STATES[cation]
     for anion, charge in _CHARGE.items():
         atoms = _ION_ATOMS[anion]
-        if charge > 0 or atoms.keys() != rest.keys():
+        if charge > 0 or atoms.keys() != rest.keys() or (anion == "O2" and not _forms_peroxide(cation)):
             continue
         times = [rest[symbol] / count for symbol, count in atoms.items()]
         state = -charge * times[0] / amount
         if max(times) - min(times) < 1e-6 and state in allowed:
             return Salt(cation, int(state), anion)
     return None
+
+
+def _forms_peroxide(cation: str) -> bool:
+    return cation in ELEMENTS and ELEMENTS[cation]["group"] in ("1", "2", "12")
 
 
 def formula_of(compound: Salt) -> str:
@@ -182,6 +187,15 @@ def formula_of(compound: Salt) -> str:
         return compound.anion + compound.cation  # CH3COONa
     common = gcd(compound.state, charge)
     return _times(compound.cation, charge // common) + _times(compound.anion, compound.state // common)
+
+
+def is_ion(formula: str) -> bool:
+    """Say whether a formula without a charge is that of an ion and of no compound.
+
+    >>> is_ion("SO4"), is_ion("SO3")
+    (True, False)
+    """
+    return formula in _IONS and formula not in ELEMENTS and formula not in _MOLECULES
 
 
 def is_anion(formula: str, like: str) -> bool:
@@ -232,7 +246,10 @@ def _named(formula: str) -> Compound | None:
     composition = parse(formula)
     if composition is None or composition.charge:
         return None
-    known = _TABLE.get(composition.plain) or _BY_ATOMS.get(_key(composition))
+    known = _TABLE.get(composition.plain)
+    if known or "·" in composition.plain:  # Na2O·SiO2 tells more than its atoms do
+        return known
+    known = _BY_ATOMS.get(_key(composition))
     if known:
         return known
     if composition.plain in ELEMENTS:

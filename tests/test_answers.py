@@ -193,7 +193,8 @@ import sys
 from helpers.answers import Reply, Store
 with Store(sys.argv[1]) as store:
     for number in range(0, 300, 3):
-        store.put([Reply(bytes([n % 256, n // 256]) * 16, 1, sys.argv[2], text=str(n)) for n in range(number, number + 3)])
+        three = range(number, number + 3)
+        store.put(Reply(bytes([n % 256, n // 256]) * 16, 1, sys.argv[2], text=str(n)) for n in three)
 """
 
 

@@ -12,6 +12,7 @@ from helpers.answers import Request
 from helpers.judges import Model, ModelError, endpoint, reading
 from helpers.judges.lanes import Lane, Row
 from helpers.judges.reading import Http
+from helpers.params import ParameterError
 from tests.server import completion
 
 NOW = 1_800_000_000.0
@@ -117,7 +118,7 @@ def test_errors_are_sorted_by_their_codes(status, error, kind):
 
 def test_missing_and_odd_usage_is_not_a_number():
     assert read(completion("4") | {"usage": None}).prompt_tokens is None
-    assert read(completion("4") | {"usage": {"prompt_tokens": True, "completion_tokens": "7"}})[8:10] == (None, None)
+    assert read(completion("4") | {"usage": {"prompt_tokens": True, "completion_tokens": "7"}})[6:8] == (None, None)
 
 
 def test_a_body_holds_what_was_given_and_nothing_else():
@@ -208,18 +209,18 @@ def test_models_are_loaded_by_name_and_built_in_judges_need_no_entry(tmp_path):
         ("m: {base_url: http://h/v1}", "m", "'model' must be the id"),
         ("m: {base_url: http://h/v1, model: M, prise: 1}", "m", "'prise': is not a field; known are: name, kind"),
         ("m: {base_url: http://h/v1, model: M, price_prompt: 1}", "m", "give both 'price_prompt' and"),
-        ("m: {base_url: http://h/v1, model: M, max_concurrency: '8'}", "m", "'max_concurrency': Input should be"),
+        ("m: {base_url: http://h/v1, model: M, max_concurrency: 8.5}", "m", "'max_concurrency': Input should be"),
         ("m: {base_url: http://h/v1, model: M, kind: openai}", "m", "'kind': Input should be 'rules'"),
         ("m: http://h/v1", "m", "'m' must hold fields"),
         ("surface: {kind: local}", "surface", "'surface' is the name of a built-in judge"),
         ("m: {kind: local}\nm: {kind: local}", "m", "'m' is given twice"),
-        ("m: {kind: local, kind: local}", "m", "'kind' is given twice"),
-        ("[m]", "m", "must hold one entry for each model"),
+        ("m: {kind: local, kind: local}", "m", "a name inside the mapping is given twice"),
+        ("[m]", "m", "must hold 'name: value' lines"),
         ("{", "m", "is not YAML"),
     ],
 )
 def test_a_wrong_entry_is_an_error_that_names_it(tmp_path, text, name, words):
-    with pytest.raises(ModelError, match=rf"models\.yaml: .*{words}"):
+    with pytest.raises(ParameterError, match=rf"models\.yaml(, line \d)?: .*{words}"):
         load(tmp_path, text, name)
 
 

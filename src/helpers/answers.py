@@ -28,9 +28,9 @@ ROWS_A_BUNCH = 1_000
 TABLES = """
 CREATE TABLE IF NOT EXISTS replies (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL, state INTEGER NOT NULL, model TEXT NOT NULL, requested_model TEXT,
-    served_model TEXT, finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, cost REAL,
-    attempts INTEGER NOT NULL, started REAL NOT NULL, seconds REAL NOT NULL, error TEXT, text TEXT NOT NULL,
-    reasoning TEXT, refusal TEXT, raw TEXT) STRICT;
+    cost REAL, attempts INTEGER NOT NULL, started REAL NOT NULL, seconds REAL NOT NULL, error TEXT, served_model TEXT,
+    finish_reason TEXT, prompt_tokens INTEGER, completion_tokens INTEGER, text TEXT NOT NULL, reasoning TEXT,
+    refusal TEXT, raw TEXT) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS answered ON replies (key) WHERE state = 1;
 CREATE INDEX IF NOT EXISTS unanswered ON replies (key) WHERE state <= 0;
 CREATE TABLE IF NOT EXISTS written (key BLOB PRIMARY KEY, model TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -75,15 +75,15 @@ class Reply(NamedTuple):
     state: int
     model: str
     requested_model: str | None = None
-    served_model: str | None = None
-    finish_reason: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     cost: float | None = None
     attempts: int = 1
     started: float = 0.0
     seconds: float = 0.0
     error: str | None = None
+    served_model: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     text: str = ""
     reasoning: str | None = None
     refusal: str | None = None

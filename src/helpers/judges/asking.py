@@ -164,7 +164,7 @@ class Asking:
     async def _fail(self, lane: Lane, row: Row, exchange: Exchange) -> bool:
         """Record a failure; one that every row would meet stops the model, and the row stays to be asked."""
         told = f"{exchange.kind}: {exchange.message}"
-        await self.ledger.put(_reply(lane, row, exchange, FAILED, told))
+        await self.ledger.put(_reply(lane, row, exchange, FAILED))
         if exchange.kind in STOPPING:
             lane.tally.stopped = lane.tally.stopped or told
             lane.todo.append(row)
@@ -186,14 +186,6 @@ def _charged(model: Model, exchange: Exchange) -> float | None:
     return None if exchange.kind in PERHAPS_BILLED else 0.0
 
 
-def _reply(lane: Lane, row: Row, exchange: Exchange, state: int, error: str | None = None) -> Reply:
-    return endpoint.as_reply(
-        lane.model,
-        row.key,
-        exchange,
-        state=state,
-        error=error,
-        attempts=row.attempts,
-        started=row.started,
-        seconds=row.seconds,
-    )
+def _reply(lane: Lane, row: Row, exchange: Exchange, state: int) -> Reply:
+    when = (row.started, row.seconds, row.attempts)
+    return endpoint.as_reply(lane.model, row.key, exchange, state, *when)

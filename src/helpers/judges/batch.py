@@ -125,12 +125,6 @@ def _reply(line: bytes, owners: Mapping[bytes, str], models: Mapping[str, Model]
     status = response.get("status_code")
     http = Http(status if isinstance(status, int) else 0, {}, json.dumps(content).encode())
     exchange = read_reply(http, now=0.0)
-    answered = exchange.kind in ("answer", "empty")
-    return endpoint.as_reply(
-        models[owners[key]],
-        key,
-        exchange,
-        state=UNUSABLE if answered else FAILED,  # whether there is a verdict in it is seen when it is asked for
-        error=None if answered else f"{exchange.kind}: {exchange.message}",
-        started=time.time(),
-    )
+    # Whether there is a verdict in it is seen when it is asked for.
+    state = UNUSABLE if exchange.kind in ("answer", "empty") else FAILED
+    return endpoint.as_reply(models[owners[key]], key, exchange, state, time.time())

@@ -101,33 +101,10 @@ def broken(error: Exception) -> Exchange:
 
 
 def as_reply(
-    model: Model,
-    key: bytes,
-    exchange: Exchange,
-    *,
-    state: int = FAILED,
-    error: str | None = None,
-    attempts: int = 1,
-    started: float = 0.0,
-    seconds: float = 0.0,
+    model: Model, key: bytes, exchange: Exchange, state: int, started: float, seconds: float = 0.0, attempts: int = 1
 ) -> Reply:
-    """Return an exchange as what the store keeps, as a failure unless somebody finds more in it."""
-    return Reply(
-        key,
-        state,
-        model.name,
-        model.model,
-        exchange.served_model,
-        exchange.finish_reason,
-        exchange.prompt_tokens,
-        exchange.completion_tokens,
-        model.cost(exchange.prompt_tokens, exchange.completion_tokens),
-        attempts,
-        started,
-        seconds,
-        error,
-        exchange.text,
-        exchange.reasoning,
-        exchange.refusal,
-        exchange.raw,
-    )
+    """Return an exchange as what the store keeps."""
+    error = f"{exchange.kind}: {exchange.message}" if state == FAILED else None
+    cost = model.cost(exchange.prompt_tokens, exchange.completion_tokens)
+    origin, told = (model.name, model.model), (cost, attempts, started, seconds, error)
+    return Reply._make((key, state, *origin, *told, *exchange[4:]))

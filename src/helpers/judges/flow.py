@@ -203,9 +203,10 @@ def _rule_replies(model: Model, rows: Iterable[Row], now: float) -> list[Reply]:
 
     version, replies = model.identity, []
     for row in rows:
-        reply = Reply(row.key, ANSWERED, model.name, version, version, "stop", cost=0.0, started=now)
+        reply = Reply(row.key, ANSWERED, model.name, version, 0.0, started=now, served_model=version)
         try:
-            replies.append(reply._replace(text=rules.reply(model.name, row.request.messages)))
+            text = rules.reply(model.name, row.request.messages)
+            replies.append(reply._replace(text=text, finish_reason="stop"))
         except Exception as error:  # about one text; the others are judged all the same
             replies.append(reply._replace(state=FAILED, error=f"rule_error: {type(error).__name__}: {error}"))
     return replies

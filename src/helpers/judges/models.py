@@ -5,17 +5,16 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from helpers import answers
 from helpers.answers import Request
+from helpers.scalars import Given, ParameterError, read_file
 
 __all__ = ["RULE_JUDGES", "Model", "ModelError", "keys", "load", "response_format"]
 
@@ -25,7 +24,7 @@ RULE_JUDGES = (
 )  # fmt: skip
 
 
-class ModelError(ValueError):
+class ModelError(ParameterError):
     """A model that cannot be asked as it is described; names the model, the value and the fix."""
 
 
@@ -39,7 +38,7 @@ class Model(BaseModel):
     64
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     name: str
     kind: Literal["rules", "endpoint", "local"] = "endpoint"
@@ -128,9 +127,10 @@ def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes
 def load(path: str | Path, names: Iterable[str] | None = None) -> dict[str, Model]:
     """Read the named models from a models file, or all of them; built-in judges need no entry.
 
-    Raises ModelError that names the file, the model and the field, or a name that neither knows.
+    Raises ModelError that names the file, the model and the field, or a name that neither knows; ParameterError for a
+    file that cannot be read.
     """
-    entries = _read(Path(path))
+    entries = read_file(Path(path))
     clash = sorted(set(entries) & set(RULE_JUDGES))
     if clash:
         raise ModelError(f"{path}: {clash[0]!r} is the name of a built-in judge; give the model another name")
@@ -138,7 +138,7 @@ def load(path: str | Path, names: Iterable[str] | None = None) -> dict[str, Mode
     return {name: _model(name, entries, path) for name in wanted}
 
 
-def _model(name: str, entries: Mapping[str, Any], path: str | Path) -> Model:
+def _model(name: str, entries: Mapping[str, Given], path: str | Path) -> Model:
     if name in RULE_JUDGES:
         return Model(name=name, kind="rules")
     if name not in entries:
@@ -146,18 +146,28 @@ def _model(name: str, entries: Mapping[str, Any], path: str | Path) -> Model:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
         raise ModelError(f"{path}: has no model {name!r}; {hint}")
-    fields = entries[name]
+    fields, where, _ = entries[name]
     if not isinstance(fields, dict):
-        raise ModelError(f"{path}: {name!r} must hold fields such as 'base_url' and 'model'")
+        raise ModelError(f"{where}{name!r} must hold fields such as 'base_url' and 'model'")
     try:
-        return Model(name=name, **fields)
-    except (ValidationError, TypeError) as error:
-        raise ModelError(f"{path}: {name!r}: {_problem(error)}") from None
+        return Model.model_validate({**fields, "name": name, "extra": _resolved(fields.get("extra", {}))})
+    except ValidationError as error:
+        raise ModelError(f"{where}{name!r}: {_problem(error)}") from None
 
 
-def _problem(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return "holds a field that is not text, or its own 'name'"
+def _resolved(value: Any) -> Any:
+    """Read the scalars of free-form fields: what is a number, true, false or null in JSON is one, all else is text."""
+    if isinstance(value, dict):
+        return {name: _resolved(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item) for item in value]
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _problem(error: ValidationError) -> str:
     problem = error.errors(include_input=False)[0]
     field = f"'{problem['loc'][0]}': " if problem["loc"] else ""
     message = problem["msg"].removeprefix("Value error, ")
@@ -166,36 +176,3 @@ def _problem(error: Exception) -> str:
     if problem["loc"] == ("key_env",):
         message = "must be the NAME of an environment variable, in capitals; the key itself belongs into no file"
     return f"{field}{message}"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2 core: `1e-1` is a number and `no` is text; a key given twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        repeated = [name for name in names if names.count(name) > 1]
-        if repeated:
-            raise yaml.constructor.ConstructorError(None, None, f"{repeated[0]!r} is given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in (
-    ("bool", r"(true|True|TRUE|false|False|FALSE)\Z", "tTfF"),
-    ("null", r"(~|null|Null|NULL|)\Z", ["~", "n", "N", ""]),
-    ("int", r"[-+]?(0|[1-9][0-9]*)\Z", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", "-+.0123456789"),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        entries = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(entries, dict):
-        raise ModelError(f"{path}: must hold one entry for each model, by name")
-    return entries

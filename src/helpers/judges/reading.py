@@ -34,20 +34,23 @@ class Http(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """One reply, read. `kind` is `answer`, `empty`, or what went wrong; `wait` is what the server asks for, in s."""
+    """One reply, read. `kind` is `answer`, `empty`, or what went wrong; `wait` is what the server asks for, in s.
+
+    The fields from `served_model` on are the last ones of `answers.Reply`.
+    """
 
     kind: str
     message: str = ""
     wait: float | None = None
+    warnings: tuple[str, ...] = ()
+    served_model: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     text: str = ""
     reasoning: str | None = None
     refusal: str | None = None
-    finish_reason: str | None = None
-    served_model: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     raw: str | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def read(http: Http, *, now: float, logprobs: bool = False) -> Exchange:

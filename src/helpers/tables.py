@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-__all__ = ["Table", "compact", "flat", "numbers_tex", "show", "to_latex"]
+__all__ = ["Table", "compact", "flat", "numbers_tex", "of_numbers", "show", "to_latex"]
 
 LONGEST = 240
 CELL = "padding:.25em .8em;border:0;border-bottom:1px solid rgba(128,128,128,.35);vertical-align:top"
@@ -81,6 +81,15 @@ def compact(frame: pd.DataFrame, spec: str = ".2f") -> pd.DataFrame:
         "–" if math.isnan(value) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]" for value, low, high in numbers
     ]
     return frame.assign(estimate=texts).drop(columns=["low", "high"])
+
+
+def of_numbers(numbers: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a run's numbers as a table of two columns; whole ones stay whole.
+
+    >>> of_numbers({"pairs": 3, "share": 0.5})["number"].tolist()
+    [3, 0.5]
+    """
+    return pd.DataFrame({"what": list(numbers), "number": pd.Series(list(numbers.values()), dtype=object)})
 
 
 def flat(frame: pd.DataFrame, keys: Sequence[str], value: str) -> dict[str, float | None]:

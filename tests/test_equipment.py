@@ -25,6 +25,7 @@ def found(text: str) -> list[str]:
         ("using a uniaxial press, by planetary ball mill", ["uniaxial press", "planetary ball mill"]),
         ("## Equipment\n- furnace\n- filter\n- Büchner funnel", ["furnace", "filter", "Büchner funnel"]),
         ("must go to the hood; boil in a kettle", ["hood", "kettle"]),
+        ("the furnace tube of a tube furnace, a filter press", ["tube furnace", "filter press"]),
     ],
 )
 def test_a_whole_phrase_is_found(text, spans):

@@ -134,11 +134,24 @@ def test_a_swap_gives_a_compound_that_a_chemist_knows(text: str):
         "Boil water in a kettle, add ethanol, 0.1 M HCl, NaOH and NH3; N,N-dimethylformamide in N2.",
         "Fill the alumina crucible, use zirconia balls, cover with aluminium foil, wash on a copper grid.",
         "SO₄²⁻, Na⁺, Fe3+ ions; Ti:O 1:2; the Si/Al ratio; Cu Kα; P123, PVP, TTIP, DI, UV, No. 2.",
+        "O2− ions, SO4 groups, PO4 tetrahedra, TiO6 octahedra; i-PrOH; 2% VC in EC",
         "Titanium(IV) isopropoxide (TTIP); stir the TTIP.",  # what an abbreviation stands for cannot be swapped in it
     ],
 )
 def test_solvents_vessels_labels_ions_and_acronyms_are_left_alone(text: str):
     assert formulas.propose(text, seed=1, sample_id="a") == []
+
+
+def test_the_article_before_a_formula_still_fits():
+    for seed in range(30):
+        edits = formulas.propose("an MgO crystal and a ZnO rod", seed=seed, sample_id="a")
+        assert [edit.new for edit in edits] == ["SrO", "CdO"]  # "an" with Sr, said as es-ar; Ca and Ba need "a"
+
+
+def test_the_phases_of_a_reaction_are_no_composite():
+    assert [token.text for token in find("CaCO3 + 2HCl, but (1-x)BaTiO3 + xBaZrO3")] == [
+        "CaCO3", "HCl", "(1-x)BaTiO3 + xBaZrO3"
+    ]  # fmt: skip
 
 
 def test_with_a_target_only_what_it_needs_is_swapped_and_never_for_what_it_contains():

@@ -192,6 +192,17 @@ REWRITTEN = [
     ("Grade-5 titanium foil", "Grade-5 Ti foil", "Grade-5 titanium foil", "Grade-5 titanium foil"),
     ("iron(III) nitrate nonahydrate; iron nitrate", "Fe(NO3)3·9H2O; Fe(NO3)3",
      "ferric nitrate nonahydrate; iron nitrate", "iron(III) nitrate nonahydrate; iron(III) nitrate"),
+    ("an SnO2 film, an MgO crystal", "an SnO2 film, an MgO crystal", "an SnO2 film, an MgO crystal",
+     "an SnO2 film, an MgO crystal"),  # no "an tin dioxide"
+    ("an Fe2O3 (ferric oxide) film", "an Fe2O3 (ferric oxide) film", "an Fe2O3 (ferric oxide) film",
+     "an iron(III) oxide (Fe2O3) film"),
+    ("hydrogen chloride gas; HCl gas; 1 M HCl", "HCl gas; HCl gas; 1 M HCl",
+     "hydrogen chloride gas; HCl gas; 1 M hydrochloric acid",
+     "hydrogen chloride gas; HCl gas; 1 M hydrochloric acid"),
+    ("EtOH and conc. H2SO4", "EtOH and conc. H2SO4", "Ethyl alcohol and conc. sulfuric acid",
+     "Ethanol and conc. sulfuric acid"),
+    ("hydrogen tetrachloroaurate trihydrate", "HAuCl4·3H2O", "hydrogen tetrachloroaurate trihydrate",
+     "hydrogen tetrachloridoaurate trihydrate"),
     ("nickel(II) chloride", "NiCl2", "nickel(II) chloride", "nickel(II) chloride"),  # the state would be lost
 ]  # fmt: skip
 
@@ -210,6 +221,11 @@ def test_each_direction_writes_the_same_compound_its_own_way(text: str, formula:
         "barium strontium titanate, water-cooled, ethanol-based, ice water, isopropyl, alcohol, acid",
         "(1-x)K0.5Na0.5NbO3-xCuO, BaTi1-xZrxO3, 5% H2/95% Ar, Pd/C, 2BaCO3, Na⁺, SO4 2-",
         "PVC PVP P123 F127 UV DI CV XRD No. 2; In As At Be I; tin oxide, iron chloride",
+        "sodium dodecyl sulfate, ammonium iron(II) sulfate, potassium hydrogen phthalate, lead zirconate titanate",
+        "ferric ammonium citrate, cerium(IV) ammonium nitrate, aluminum zinc oxide, copper-zinc-tin sulfide",
+        "hydrogen tetrachloroplatinate hydrate, lead magnesium niobate, bismuth sodium titanate, ammonia borane",
+        "O2− ions, OH−, SO4 groups, PO4 tetrahedra, MnO6 octahedra; Nb:SrTiO3, Co3O4@NiO, Na2O·SiO2",
+        "Zn(NO3)2 (H2O)6, Co(NO3)2: 6H2O; UV–ozone, zinc–air, water glass, heavy water, PrOH, VC",
     ],
 )
 def test_what_is_part_of_something_else_or_unclear_is_not_renamed(text: str):

@@ -8,15 +8,24 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers import perturbations
-from helpers.perturbations import CONDITIONS, KINDS, Edit, edit, perturb, revert
+from helpers.perturbations import CONDITIONS, KINDS, Edit, edit, perturb, rates, revert
+from helpers.perturbations.edits import apply
+from helpers.perturbations.rates import tokens, vanished
 
-CASES = json.loads((Path(__file__).parent / "cases" / "recipes.json").read_text("utf-8"))["cases"]
+FOLDER = Path(__file__).parent / "cases"
+CASES = [
+    case
+    for name in ("recipes.json", "recipes_own.json")
+    for case in json.loads((FOLDER / name).read_text("utf-8"))["cases"]
+]
 OURS = {
     "numeric_change": ("numerical_perturbation",),
     "equipment_substitution": ("equipment_substitution",),
@@ -123,6 +132,52 @@ def test_a_short_text_says_which_rate_it_reached():
     assert result.rate_requested == 0.15
     assert result.rate_actual == 1 / 9  # the, water, and, salt, rest, of, it, all, stir: only the verb is gone
     assert len(result.changes) == 1
+
+
+def test_the_words_that_vanish_are_counted_as_if_the_whole_text_were_read_again():
+    for kind in KINDS:
+        made = edit(RECIPE, kind, seed=2, sample_id="a").changes
+        prefixes = [apply(RECIPE, made[: n + 1]) for n in range(len(made))]
+        assert list(vanished(RECIPE, [[change] for change in made])) == [
+            len(tokens(RECIPE) - tokens(text)) for text in prefixes
+        ]
+
+
+def test_two_edits_inside_one_word_are_counted_together():
+    edits = [Edit(0, 1, "5", "7", "x"), Edit(1, 2, "h", "s", "x"), Edit(3, 5, "5h", "7s", "x")]
+    assert list(vanished("5h 5h", [[edit] for edit in edits])) == [0, 0, 1]
+
+
+def test_twice_the_edits_are_twice_the_work(monkeypatch):
+    def work(count: int) -> int:
+        """Return how many characters are read to count the words that vanish."""
+        lengths: list[int] = []
+
+        def counted(text: str, changes: Iterable[Edit]) -> str:
+            lengths.append(len(text))
+            return apply(text, changes)
+
+        monkeypatch.setattr(rates, "apply", counted)
+        text = " ".join(f"{n} mL" for n in range(1000, 1000 + count))
+        steps = [[Edit(8 * n, 8 * n + 7, text[8 * n : 8 * n + 7], "9 L", "x")] for n in range(count)]
+        assert list(vanished(text, steps))[-1] == count + 1  # each number, and "mL"
+        return sum(lengths)
+
+    assert work(2000) == 2 * work(1000)
+
+
+LONG = ("1", "₂", "\n", " ", "(", "1,", "10, ", "TiO2-", "5% ", "the ", "- ")
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_ten_times_the_text_is_not_a_hundred_times_the_work(piece):
+    def seconds(length: int) -> float:
+        start = time.process_time()
+        for kind in KINDS:
+            edit(piece * (length // len(piece)), kind, seed=0, sample_id="a")
+        return time.process_time() - start
+
+    assert seconds(20_000) < 50 * max(seconds(2_000), 0.002)
 
 
 def test_edits_of_one_entity_are_made_together_or_not_at_all():

@@ -32,7 +32,7 @@ def news(text: str, seeds: int = 60) -> set[str]:
         ("-78 and 0 °C; −78 °C; 10-20 ºC; 180 ± 5 °C", ["-78 and 0 °C", "−78 °C", "10-20 ºC", "180 ± 5 °C"]),
         ("300, 400 and 500 °C for 2 to 4 h", ["300, 400 and 500 °C", "2 to 4 h"]),
         ("25 °C to 800 °C", ["25 °C", "800 °C"]),
-        ("a 100-mL flask, 3 × 20 mL", ["100-mL", "20 mL"]),
+        ("a 100-mL flask, 3 × 20 mL, a 10-min rinse", ["100-mL", "20 mL", "10-min"]),
         ("x = 0.01; y = 0, 0.1 and 0.2; pH 7; pH adjusted to 9.5", ["x = 0.01", "y = 0, 0.1 and 0.2", "7", "9.5"]),
         ("(1:4 v/v), molar ratio 1:2, Ti:Ba = 1:1", ["1:4", "1:2", "1:1"]),
     ],
@@ -53,6 +53,7 @@ def test_a_quantity_is_one_span_with_its_unit(text, spans):
         "10-3 mbar (a power of ten that lost its style)",
         "2 h−1 and 5 g·cd",
         "store at 4 °C",
+        "316L steel",
     ],
 )
 def test_what_only_looks_like_a_quantity_is_left_alone(text):
@@ -100,6 +101,36 @@ def test_both_ends_of_a_range_move_together():
     edits = quantities.propose("25 °C to 800 °C", seed=3, sample_id="r")
     assert len({edit.entity for edit in edits}) == 1
     assert len(edits) == 2
+
+
+def test_a_tolerance_stays_as_it_is():
+    for seed in range(20):
+        (edit,) = quantities.propose("24 ± 0.5 °C", seed=seed, sample_id="r")
+        assert edit.new in {"12 ± 0.5 °C", "36 ± 0.5 °C", "48 ± 0.5 °C"}
+
+
+@pytest.mark.parametrize(
+    ("text", "together"),
+    [
+        ("5% H2/95% Ar", 2),
+        ("30 % of A with 70 % of B", 2),
+        ("80 wt% LiFePO4 (LFP), 10 wt% carbon black and 10 wt% PVDF", 3),
+        ("99 % pure, then washed with 1 % HCl", 1),
+        ("BaCO3 (99 %), 1 % HCl", 1),
+        ("a yield of 60 % at 40 % humidity", 1),
+        ("90 wt% A in 10 vol% B", 1),
+    ],
+)
+def test_only_shares_of_one_mixture_add_up(text, together):
+    assert max(len(tied) for tied in quantities.find(text)) == together
+
+
+def test_the_article_before_a_number_still_fits():
+    for seed in range(20):
+        edits = quantities.propose("An 8 h soak, a 10 min rinse, an 80 °C bath.", seed=seed, sample_id="r")
+        assert edits[0].new == "80 h"  # neither 0.8 nor 40
+        assert all(edit.new != "8 min" for edit in edits)
+        assert len(edits) == 2  # 40, 120 and 160 °C would need "a"
 
 
 def test_two_masses_never_grow_by_the_same_factor():

@@ -2,7 +2,7 @@
 
 136,000 synthetic judgements (2,000 samples, 17 conditions, 4 judges; user texts of 2 kB, answers of 1.5 kB). Every
 figure is a ratio to the least that the work can cost on this machine, measured in the same run, in seconds of
-processor time, so that other work on the machine does not show.
+processor time and the best of some runs, so that other work on the machine shows as little as possible.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import partial
 from itertools import combinations
 from json.encoder import encode_basestring
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -74,13 +73,13 @@ def judgements(samples: int, seed: int = 0) -> pa.Table:
 
 
 def best(work: Callable[[], Any], runs: int) -> float:
-    """Return the median time of some runs after a first one, in seconds."""
+    """Return the least time of some runs, in seconds."""
     times = []
-    for _ in range(runs + 1):
+    for _ in range(runs):
         start = time.process_time()
         work()
         times.append(time.process_time() - start)
-    return median(times[1:])
+    return min(times)
 
 
 def plain_cube(codes: np.ndarray, scores: np.ndarray, error: np.ndarray, graded: np.ndarray) -> np.ndarray:
@@ -124,24 +123,24 @@ def build(source: Path, folder: Path, message_format: str) -> pd.DataFrame:
     return export.write_dataset([track], folder, card=CARD, message_format=message_format)
 
 
-def floors(source: Path, folder: Path, runs: int) -> dict[str, float]:
-    """Time what cannot be saved: read, hash each pair, escape each distinct text, write the finished table."""
+def floor(part: str, source: Path, folder: Path) -> Callable[[], Any]:
+    """Prepare what cannot be saved: to read, hash each pair, escape each distinct text, or write the finished table."""
+    if part == "read":
+        return lambda: pq.read_table(source)
+    if part == "write":
+        finished = pa.concat_tables(pq.read_table(file) for file in sorted(folder.glob("recipes/*.parquet")))
+        plain = {"compression": "zstd", "use_dictionary": False, "row_group_size": export.ROW_GROUP}
+        return lambda: pq.write_table(finished, folder.parent / "floor.parquet", **plain)
     table = pq.read_table(source)
+    if part == "escape":
+        distinct = [*table["user"].unique().to_pylist(), *table["text"].to_pylist()]
+        return lambda: [encode_basestring(text) for text in distinct]
     frame = table.to_pandas()
     pairs = pairing.pair_rows(frame, anchoring.anchor_scores(frame), judges=JUDGES)
     columns = zip(("user", "text", "text"), ("prompt", "chosen", "rejected"), strict=True)
     texts = [table[name].take(pa.array(pairs[place])).to_pylist() for name, place in columns]
     ready = ["".join(parts).encode() for parts in zip(*texts, strict=True)]
-    distinct = [*table["user"].unique().to_pylist(), *table["text"].to_pylist()]
-    finished = pa.concat_tables(pq.read_table(file) for file in sorted(folder.glob("recipes/*.parquet")))
-    target = folder.parent / "floor.parquet"
-    plain = {"compression": "zstd", "use_dictionary": False, "row_group_size": export.ROW_GROUP}
-    return {
-        "read": best(lambda: pq.read_table(source), runs),
-        "hash": best(lambda: [hashlib.sha256(text).digest() for text in ready], runs),
-        "escape": best(lambda: [encode_basestring(text) for text in distinct], runs),
-        "write": best(lambda: pq.write_table(finished, target, **plain), runs),
-    }
+    return lambda: [hashlib.sha256(text).digest() for text in ready]
 
 
 def published_size(folder: Path) -> int:
@@ -152,9 +151,9 @@ def published_size(folder: Path) -> int:
     return (folder.parent / "published.parquet").stat().st_size
 
 
-def apart(*arguments: str) -> tuple[float, float]:
-    """Run this file in a process of its own; return its seconds (imports left out) and its peak memory in MB."""
-    command = [sys.executable, "-m", "tests.bench_pairing", *arguments]
+def apart(*arguments: object) -> tuple[float, float]:
+    """Run this file in a fresh process; return its seconds (imports and preparation left out) and its peak in MB."""
+    command = [sys.executable, "-m", "tests.bench_pairing", *map(str, arguments)]
     seconds, peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:]
     return float(seconds), float(peak)
 
@@ -171,44 +170,50 @@ def main(samples: int, buckets: int, runs: int) -> None:
         sources = [folder / f"{number:05d}.parquet" for number in range(max(buckets, 1))]
         for number, source in enumerate(sources):
             pq.write_table(judgements(samples, number), source, compression="zstd", row_group_size=8_192)
-        found = scores_only(pq.read_table(sources[0]).drop_columns(["user", "text"]).to_pandas(), runs)
+        found = scores_only(pq.read_table(sources[0]).drop_columns(["user", "text"]).to_pandas(), 5 * runs)
         report("anchors and pairs of scores, s", found["ours"], found["floor"], 5)
         for message_format in ("json", "messages"):
             dataset = folder / message_format
-            _, peak = apart("--build", str(sources[0]), str(dataset), message_format)
-            seconds = best(partial(build, sources[0], dataset, message_format), runs)
-            least = floors(sources[0], dataset, runs)
-            if message_format == "messages":
-                least["escape"] = 0.0
+            tries = [apart("--build", sources[0], dataset, message_format) for _ in range(runs)]
+            seconds, peak = min(time for time, _ in tries), max(peak for _, peak in tries)
+            if message_format == "json":
+                parts = ("read", "hash", "escape", "write")
+                least = {
+                    name: min(apart("--floor", name, sources[0], dataset)[0] for _ in range(runs)) for name in parts
+                }
+                print("floors, s: " + ", ".join(f"{name} {value:.2f}" for name, value in least.items()))
             report(f"full build, {message_format}, s", seconds, sum(least.values()), 1.5)
-            print("   floors: " + ", ".join(f"{part} {value:.2f} s" for part, value in least.items()))
             report(f"full build, {message_format}, peak MB beside 1,600", peak, 1_600, 1)
             size = sum(file.stat().st_size for file in dataset.glob("recipes/*.parquet"))
             report(
                 f"files, {message_format}, MB beside shuffled snappy", size / 1e6, published_size(dataset) / 1e6, 0.3
             )
         if buckets > 1:
-            small, large = (apart("--buckets-of", str(folder), str(count)) for count in (1, buckets))
+            small, large = (apart("--buckets-of", folder, count) for count in (1, buckets))
             report(f"{buckets} buckets, s beside {buckets} times one", large[0], small[0] * buckets, 1.15)
             report(f"{buckets} buckets, peak MB beside one", large[1], small[1], 1.15)
 
 
 def child(arguments: list[str]) -> None:
     """Do one piece of work and print its seconds and peak memory."""
-    start = time.process_time()
+    work: Callable[[], Any]
     if arguments[0] == "--build":
-        build(Path(arguments[1]), Path(arguments[2]), arguments[3])
+        work = partial(build, Path(arguments[1]), Path(arguments[2]), arguments[3])
+    elif arguments[0] == "--floor":
+        work = floor(arguments[1], Path(arguments[2]), Path(arguments[3]))
     else:
-        folder, count = Path(arguments[1]), int(arguments[2])
-        parts = sorted(folder.glob("0*.parquet"))[:count]
-        scale.build_dataset(parts, folder / "buckets", scale.Build(JUDGES, system=SYSTEM), card=CARD, workers=1)
+        folder, options = Path(arguments[1]), scale.Build(JUDGES, system=SYSTEM)
+        parts = sorted(folder.glob("0*.parquet"))[: int(arguments[2])]
+        work = partial(scale.build_dataset, parts, folder / "buckets", options, card=CARD, workers=1)
+    start = time.process_time()
+    work()
     seconds = time.process_time() - start
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(seconds, int(peak[1]) / 1024)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["--build"], ["--buckets-of"]):
+    if sys.argv[1:2] in (["--build"], ["--floor"], ["--buckets-of"]):
         child(sys.argv[1:])
     else:
         parser = argparse.ArgumentParser(description=__doc__)

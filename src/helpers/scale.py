@@ -86,12 +86,19 @@ def each_bucket(
         raise ValueError(f"engine is {engine!r}; it is 'local' or 'dask'")
     processes = min(workers or os.cpu_count() or 1, len(buckets))
     if processes < 2:
-        return [work(bucket) for bucket in buckets]
+        return [_frugally(work, bucket) for bucket in buckets]
     try:
         with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-            return list(pool.map(work, buckets))
+            return list(pool.map(partial(_frugally, work), buckets))
     except BrokenProcessPool as error:
         raise RuntimeError("a process died at its bucket, perhaps for lack of memory; make more buckets") from error
+
+
+def _frugally(work: Callable[[Path], T], bucket: Path) -> T:
+    """Do the work, and hand the memory that a bucket took back before the next one comes."""
+    result = work(bucket)
+    pa.default_memory_pool().release_unused()
+    return result
 
 
 def _on_cluster(work: Callable[[Path], T], buckets: Sequence[Path], scheduler: str) -> list[T]:

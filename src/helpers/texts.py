@@ -26,7 +26,7 @@ Signatures = npt.NDArray[np.uint32]
 HASHES = 128
 NOTHING = np.iinfo(np.uint32).max
 BATCH = 512
-CANDIDATES = 1 << 20
+CANDIDATES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Texts:
         starts = np.frombuffer(offsets, np.int64)[first : first + len(self.values) + 1]
         return memoryview(data or b"")[: starts[-1]], starts.tolist()
 
+    def sizes(self) -> Ints:
+        """Return the length of each row's text in bytes."""
+        starts = np.array(self.bytes()[1], dtype=np.int64)
+        return (starts[1:] - starts[:-1])[self.places]
+
 
 def _large(column: pd.Series | pd.Index) -> pa.Array:
     array = pa.array(column, pa.large_string(), from_pandas=True)
@@ -86,19 +91,17 @@ def pair_keys(user: Texts, chosen: Texts, rejected: Texts) -> pd.DataFrame:
     >>> pair_keys(*one)["key"][0] == hashlib.sha256(b"abcd").hexdigest()
     True
     """
-    (text, at), (good, good_at), (bad, bad_at) = user.bytes(), chosen.bytes(), rejected.bytes()
-    keys, sizes, last, state = [], [], -1, hashlib.sha256()
+    (asked, at), (good, good_at), (bad, bad_at) = (texts.bytes() for texts in (user, chosen, rejected))
+    keys, last, state = [], -1, hashlib.sha256()
     for u, c, r in zip(user.places.tolist(), chosen.places.tolist(), rejected.places.tolist(), strict=True):
         if u != last:
-            last, state = u, hashlib.sha256(text[at[u] : at[u + 1]])
+            last, state = u, hashlib.sha256(asked[at[u] : at[u + 1]])
         key = state.copy()
         key.update(good[good_at[c] : good_at[c + 1]])
         key.update(bad[bad_at[r] : bad_at[r + 1]])
         keys.append(key.hexdigest())
-        sizes.append((at[u + 1] - at[u], good_at[c + 1] - good_at[c]))
-    return pd.DataFrame(sizes, columns=["user_size", "chosen_size"], dtype="int64").assign(
-        key=pd.array(keys, dtype="str")
-    )
+    sizes = {"user_size": user.sizes(), "chosen_size": chosen.sizes()}
+    return pd.DataFrame({"key": pd.array(keys, dtype="str"), **sizes})
 
 
 def same_text(one: str, other: str) -> bool:
@@ -147,16 +150,21 @@ def _mixers() -> list[tuple[np.uint32, np.uint32]]:
     return [(factor | np.uint32(1), mask) for factor, mask in words.reshape(-1, 2)]
 
 
+class _Known(dict[str, int]):
+    """The hashes of the words met so far."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = zlib.crc32(word.encode()) + 1
+        return self[word]
+
+
 def _shingles(texts: Sequence[str]) -> tuple[Words, Ints]:
     """Hash every three consecutive words; a shorter text is one shingle. Returns hashes and where each text begins."""
-    known: dict[str, int] = {}
+    known = _Known()
     hashes: list[int] = []
     sizes = []
     for text in texts:
         words = text.casefold().split()
-        for word in words:
-            if word not in known:
-                known[word] = zlib.crc32(word.encode()) + 1
         hashes.extend(map(known.__getitem__, words))
         hashes.extend([0] * (3 - len(words)))
         sizes.append(max(len(words), 3))
@@ -176,13 +184,18 @@ def similar(
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield rows of `one` beside rows of `other` whose estimated likeness reaches `threshold`, possibly repeated.
 
-    Of pairs just at the threshold one in fifty may be missed, of more similar ones hardly any. Rows of `one` that the caller marks in `done` in the meantime are passed over.
+    When both are the same table, a row is only put beside later ones.
+
+    Of pairs just at the threshold one in fifty may be missed, of more similar ones hardly any. Rows of `one` that the
+    caller marks in `done` in the meantime are passed over.
     """
     width = max(rows for rows in range(1, 17) if (1 - threshold**rows) ** (HASHES // rows) <= 0.02)
     for start in range(0, HASHES - width + 1, width):
         rows = np.flatnonzero(one[:, 0] != NOTHING) if done is None else np.flatnonzero((one[:, 0] != NOTHING) & ~done)
         for i, j in _same_band(_band(one[rows], start, width), _band(other, start, width)):
             i = rows[i]
+            if one is other:
+                i, j = i[i < j], j[i < j]
             alike = (one[i] == other[j]).mean(axis=1) >= threshold
             yield i[alike], j[alike]
 

@@ -66,6 +66,7 @@ def test_buckets_give_the_pairs_and_the_split_of_the_whole_table(table, buckets,
     pd.testing.assert_frame_equal(found[columns].sort_values(**order), whole[columns].sort_values(**order))
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_same_bytes_as_one(buckets, tmp_path):
     for workers in (1, 2):
         scale.build_dataset(buckets, tmp_path / str(workers), BUILD, card=CARD, workers=workers)
@@ -92,6 +93,7 @@ def die(bucket: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_reported(buckets):
     with pytest.raises(RuntimeError, match="make more buckets"):
         scale.each_bucket(die, buckets[:2], workers=2)

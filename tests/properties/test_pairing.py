@@ -42,7 +42,7 @@ def plain(table: pd.DataFrame) -> list[dict[str, object]]:
     return table.astype(object).where(table.notna(), None).to_dict("records")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(judgements(), st.permutations(JUDGES), st.integers(1, 6))
 def test_the_published_rule_equals_the_oracle_row_for_row(table, judges, max_pairs):
     found = make_pairs(table, anchor_scores(table), judges=judges, rules=PairingRules(max_pairs=max_pairs))
@@ -54,7 +54,7 @@ def test_the_published_rule_equals_the_oracle_row_for_row(table, judges, max_pai
     assert len(found) == len(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(judgements(), st.sampled_from(["published", "nearest"]))
 def test_the_order_of_rows_and_judges_changes_nothing(table, rule):
     ordered = table.sort_values(["sample_id", "dataset_name", "judge"])
@@ -64,7 +64,7 @@ def test_the_order_of_rows_and_judges_changes_nothing(table, rule):
     pd.testing.assert_frame_equal(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(judgements(), st.sampled_from(["published", "nearest"]))
 def test_every_candidate_has_one_fate(table, rule):
     rules = PairingRules(rule=rule)
@@ -74,7 +74,7 @@ def test_every_candidate_has_one_fate(table, rule):
     assert flow["pairs"].sum() == len(make_pairs(table, anchors, judges=JUDGES, rules=rules))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(judgements())
 def test_nearest_pairs_choose_the_nearer_score_and_errors_below_the_anchor(table):
     pairs = make_pairs(table, anchor_scores(table), judges=JUDGES, rules=PairingRules(rule="nearest"))
@@ -85,7 +85,7 @@ def test_nearest_pairs_choose_the_nearer_score_and_errors_below_the_anchor(table
     assert (pairs["score_chosen"] < pairs["anchor_score"])[~represent].all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(judgements(), st.randoms(use_true_random=False))
 def test_no_sample_and_no_prompt_crosses_a_split_and_row_order_changes_nothing(table, random):
     pairs = make_pairs(table, anchor_scores(table), judges=JUDGES)

@@ -222,7 +222,7 @@ _UNIT = rf"(?:{_ATOM}|RE|Ln|TM|Me|[RMAXT]){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))
 _OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?{_AMOUNT}?"
 _CLOSE = rf"[)\]}}]{_AMOUNT}?"
 _JOIN = (
-    rf"(?:{_GAP}?[{_DOT}]{_GAP}?|[{_DASH}+*]|{_GAP}[{_DASH}+]{_GAP}?(?=[xyz0]|\([\dxyz])"
+    rf"(?:{_GAP}?[{_DOT}]{_GAP}?(?:{_AMOUNT}{_GAP})?|[{_DASH}+*]|{_GAP}[{_DASH}+]{_GAP}?(?=[xyz0]|\([\dxyz])"
     rf"|\.(?=\d*H2O)|(?:{_GAP}x)?{_GAP}(?=\d*H2O(?!\w)))(?:{_AMOUNT}(?:{_GAP}(?=H[2₂]O))?)?(?=[A-Z(\[])"
 )
 _CHARGE = r"\^?(?:[⁰¹²³⁴-⁹]*[⁺⁻]|[+-](?![\w+]))"

@@ -76,7 +76,9 @@ _WRAPPED = re.compile(r"(?:cover|wrap|seal|lin|clos|protect)\w*\s+(?:\w+\s+){0,3
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?=[a-z])")
 _ALONE = re.compile(r"\s*(?:,|\(|;|$|\n)")
 _LISTED = re.compile(r"(?:^|\n)\s*[-*•]\s+$")
-_SENTENCE = re.compile(r"(?:^|(?<!conc)(?<!dil)(?<!approx)(?<!\bca)(?<!\baq)[.!?:]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$")
+_SENTENCE = re.compile(
+    r"(?:^|(?<!conc)(?<!dil)(?<!approx)(?<!\bca)(?<!\baq)(?<!i\.e)(?<!e\.g)[.!?]\s+|\n\s*(?:\d+[.)]|[-*•])\s+)$"
+)
 _ORGANIC = re.compile(
     r"(?!(?:in)?organic )(?:(?:\d[\d,']*-)?[a-z]{4,}ic acid"
     r"|\d[\d,']*-[a-z]{3,}(?:-\d[\d,]*-[a-z]+)*(?:ol|one|ane|ene|yne|ine|ole|ide|dehyde))(?![\w-])"

@@ -210,14 +210,14 @@ def parse(token: str) -> Composition | None:
 _GAP = "[ \u00a0\u2009]"
 _DIGIT = "[0-9₀-₉]"
 _NUM = rf"(?:(?:{_DIGIT}{{1,9}}(?:\.{_DIGIT}{{1,9}})?|\.{_DIGIT}{{1,9}})(?:/{_DIGIT}{{1,9}}(?!{_DIGIT}|{_GAP}?%))?)"
-_VAR = "(?:[xyzuvwnmadtδαθεξ](?![a-zé]))"
+_VAR = "(?:[xyzuvwnmabdtδαθεξ](?![a-zé]))"
 _TERM = rf"(?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM})"
 _LESS = (
     rf"(?:[{_DASH}+±](?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM}(?=[A-Z(\[]))"
     rf"|{_GAP}?[{_DASH}+±]{_GAP}?{_NUM}?[xyzdδθα](?![a-zé]))"
 )
 _INNER = rf"\({_GAP}?{_TERM}(?:{_GAP}?[{_DASH}+±]{_GAP}?{_TERM})+{_GAP}?\)(?:/{_NUM})?"
-_AMOUNT = rf"(?:{_INNER}|\({_VAR}\)|{_TERM}{_LESS}*)"
+_AMOUNT = rf"(?:{_NUM}?{_INNER}|\({_VAR}\)|{_TERM}{_LESS}*)"
 _UNIT = rf"(?:{_ATOM}|RE|Ln|TM|Me|[RMAXT]){_AMOUNT}?(?:{_GAP}(?=\([A-Z]\w*\)\d))?"
 _OPEN = rf"[(\[{{](?!(?:[IVX,]+|\d+N|s|l|g|aq|AR|GR|CP)[)\]}}]){_GAP}?{_AMOUNT}?"
 _CLOSE = rf"[)\]}}]{_AMOUNT}?"
@@ -240,8 +240,9 @@ _ON_CARBON = re.compile(rf"(?:{_SYMBOL})/C")
 _ITEM = re.compile(r"(?m)^[ \t]*[-*•][ \t]+([A-Z][a-z]?)(?=\s*(?:,(?!\S)|\(|$))")
 _FORMS = "|".join(row["token"] for row in rows("tokens") if row["kind"] == "form")
 _STUFF = re.compile(rf"\s+(?:{_FORMS})s?\b")
+_SPLIT = re.compile(rf"[A-Z][a-z]?[\d.]*[{_DASH}][xyzδ] $")  # the "La1-x " of "La1-x SrxMnO3"
 _LONGEST = 300  # characters of a formula
-_BROKEN = re.compile(r"[A-Z][a-z]?\d $")  # what stands before the O3 of "Al2 O3"
+_BROKEN = re.compile(r"[A-Z][a-z]?\d $|[)\]}]$")  # what stands before the O3 of "Al2 O3"
 
 
 def _fault(text: str) -> int:
@@ -282,7 +283,8 @@ def _mixed(token: str) -> bool:
     found = {atom for atom in _SYMBOLS.findall(host) if atom not in _GROUP}
     if _ON_CARBON.fullmatch(token):
         return True
-    if _ALLOY.fullmatch(host) or len(found) < 2 or not re.search("[a-zδ]", host):
+    acronyms = any(_KIND.get(capitals) == "acronym" for capitals in re.findall("[A-Z]{2,}", host))
+    if acronyms or _ALLOY.fullmatch(host) or len(found) < 2 or not re.search("[a-zδ]", host):
         return False
     phases = re.split(f"[{_DASH}+{_DOT}]", host)
     return bool(re.search(r"[\d₀-₉xyz]", host)) or all(parse(phase) for phase in phases)
@@ -307,7 +309,7 @@ def _search(text: str) -> tuple[tuple[Token, ...], tuple[str, ...]]:
     items = {match.start(1) for match in _ITEM.finditer(text)}
     found, refused = [], []
     for match in _TEXT.finditer(text):
-        token = _token(text, *match.span())
+        token = None if _SPLIT.search(text, max(0, match.start() - 12), match.start()) else _token(text, *match.span())
         if token is not None and _stands(text, token, match.start() in items):
             found.append(token)
         elif token is None and match.group() not in _KIND and re.search(r"[A-Z][a-z]?[\d₀-₉(]", match.group()):

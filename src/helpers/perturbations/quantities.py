@@ -60,7 +60,7 @@ _NUMBERS = (
     rf"|(?:{_TO}|{BLANK}?(?:±|\+/[-−]){BLANK}?|/){NUMBER})?"
 )
 # Where a number may start: not inside a word, a formula, a locant, a fraction or another number.
-_FREE = r"(?<![\w^@#$€£.])(?<!\d[.,:×·*'’–—~∼])(?<![\w)\]][-−])"
+_FREE = r"(?<![\w^@#$€£.])(?<!\d[.,:×·*'’–—~∼])(?<![\w)\]][-−])(?<!\d- to )"
 _GAP = rf"(?:{BLANK}?|-)"
 _QUANTITY = re.compile(
     rf"{_FREE}(?P<numbers>{_NUMBERS})(?P<tail>{_GAP}{UNIT})"
@@ -88,11 +88,11 @@ _ACID = re.compile(
 _PART = rf"(?:0?\.\d+|0|1(?:\.0+)?)(?![\w.]*\d)(?!{BLANK}?{UNIT}{END})"
 _CONTENT = re.compile(
     rf"(?<![\w-])(?P<head>[xyz]{BLANK}?={BLANK}?)"
-    rf"(?P<numbers>{_PART}(?:(?:,{BLANK}?|,?{BLANK}(?:and|or|to){BLANK}|{_DASH}){_PART})*)(?![\w%])"
+    rf"(?P<numbers>{_PART}(?:(?:,{BLANK}?|,?{BLANK}(?:and|or|to){BLANK}|{_DASH}){_PART})*)(?![\w%/])"
 )
 _LABEL = re.compile(
     r"(?:\b(?:nos?|nr|figs?|figures?|tables?|refs?|eqs?|steps?|samples?|schemes?|sections?|entry|grade|type"
-    r"|batch|runs?|card)\.?|#)\s*$",
+    r"|batch|runs?|card)\.?|#)\s*$|K[αa][₁₂12]?[\s,]*(?:radiation[\s,]*)?\(?(?:λ\s*[=~≈]\s*)?$",
     re.IGNORECASE,
 )
 
@@ -182,7 +182,7 @@ def _is_ratio(text: str, start: int, end: int) -> bool:
 
 def _measured(match: re.Match[str]) -> Iterator[_Tied]:
     """Yield the quantities of one match: "2 h", or both ends of "25 °C to 800 °C" tied together."""
-    if _LABEL.search(match.string, max(0, match.start() - 12), match.start()):
+    if _LABEL.search(match.string, max(0, match.start() - 24), match.start()):
         return
     parts = [_quantity(match, "numbers", "tail")]
     if match["to"]:

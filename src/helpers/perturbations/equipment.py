@@ -73,7 +73,7 @@ _ITEM_END = re.compile(r"\s*(?:$|[\n,;(])")
 _OBJECT = re.compile(r"\s+(?:the|an?|it|them|this|that|these|all)\b", re.IGNORECASE)
 _TREATED = re.compile(
     r"[\s-]+(?:dried|dry|drying|cooled|cooling|milled|milling|treated|treatment|temperature|cakes?|aid"
-    r"|tubes?|probe|slides?|walls?|doors?|lids?|racks?|chambers?|controller|stirrer|sonicator|program|atmosphere)\b",
+    r"|tubes?|probe|slides?|walls?|doors?|lids?|racks?|chambers?|controller|stirrer|sonicator|reactors?|vessels?|program|atmosphere)\b",
     re.I,
 )
 # Büchner, Schlenk, Ar-filled: their capital says nothing about where the phrase stands.

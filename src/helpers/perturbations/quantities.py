@@ -90,6 +90,7 @@ _CONTENT = re.compile(
     rf"(?<![\w-])(?P<head>[xyz]{BLANK}?={BLANK}?)"
     rf"(?P<numbers>{_PART}(?:(?:,{BLANK}?|,?{BLANK}(?:and|or|to){BLANK}|{_DASH}){_PART})*)(?![\w%/])"
 )
+_SPUN = re.compile(r"centrifug\w*\s+(?:[^\W\d]+\s+){0,3}at\s+$", re.IGNORECASE)
 _LABEL = re.compile(
     r"(?:\b(?:nos?|nr|figs?|figures?|tables?|refs?|eqs?|steps?|samples?|schemes?|sections?|entry|grade|type"
     r"|batch|runs?|card)\.?|#)\s*$|K[αa][₁₂12]?[\s,]*(?:radiation[\s,]*)?\(?(?:λ\s*[=~≈]\s*)?$",
@@ -200,6 +201,8 @@ def _quantity(match: re.Match[str], numbers: str, tail: str) -> Quantity | None:
     measure = unit(match[tail].lstrip("-").strip())
     if measure is None or (measure.unless and measure.unless.match(match.string, match.end(tail))):
         return None
+    if measure is UNITS["g"] and _SPUN.search(match.string, max(0, match.start() - 60), match.start()):
+        measure = UNITS["×g"]
     # "1/2 h" is a fraction, "5/95 %" a mixture.
     if (measure.spaced and not match[tail][0].isspace()) or ("/" in match[numbers] and _sum(match[numbers]) != 100):
         return None

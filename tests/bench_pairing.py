@@ -116,7 +116,7 @@ def scores_only(table: pd.DataFrame, runs: int) -> dict[str, float]:
 
 def build(source: Path, folder: Path, message_format: str) -> pd.DataFrame:
     """Do the whole work: read, pair, hash, split, write."""
-    table = pq.ParquetFile(source).read().to_pandas()
+    table = pq.read_table(source).to_pandas()
     pairs = pairing.pair_rows(table, anchoring.anchor_scores(table), judges=JUDGES)
     pairs["split"] = pairing.split(pairs, texts=table)
     track = export.Track("recipes", pairs, SYSTEM, table)

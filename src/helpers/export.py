@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from helpers.card import Card, render
-from helpers.messages import MESSAGES, Distinct, as_json, as_messages, distinct, equal_answers
+from helpers.messages import MESSAGES, Distinct, as_json, as_messages, equal_answers
 from helpers.runs import replacing
 from helpers.texts import Texts
 
@@ -192,7 +192,7 @@ def _batches(track: Track, rows: Ints, sources: Sequence[Texts], schema: pa.Sche
     for start in range(0, len(rows), ROW_GROUP):
         some = rows[start : start + ROW_GROUP]
         part = track.pairs.iloc[some]
-        texts = [distinct(source.take(some)) for source in sources]
+        texts = [source.take(some).distinct() for source in sources]
         _refuse_empty(part, texts)
         keep = np.flatnonzero(~equal_answers(*texts[1:]))
         columns = _scalars(part.iloc[keep], schema)

@@ -9,18 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from helpers.texts import Texts, same_text
+from helpers.texts import same_text, utf8
 
-__all__ = ["MESSAGES", "Distinct", "as_json", "as_messages", "distinct", "equal_answers"]
+__all__ = ["MESSAGES", "Distinct", "as_json", "as_messages", "equal_answers"]
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 Distinct = tuple[pa.Array, npt.NDArray[np.int64]]
-
-
-def distinct(texts: Texts) -> Distinct:
-    """Return each text once and for each row the place of its text, so that what follows is done once a text."""
-    places, back = np.unique(texts.places, return_inverse=True)
-    return texts.values.take(pa.array(places, mask=places < 0)), back
 
 
 def equal_answers(chosen: Distinct, rejected: Distinct) -> npt.NDArray[np.bool_]:
@@ -58,7 +52,7 @@ def as_json(contents: pa.Array, system: str, role: str) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    data = np.frombuffer(Texts(texts, np.arange(len(texts))).bytes()[0], np.uint8)
+    data = np.frombuffer(utf8(texts)[0], np.uint8)
     found = {plain: np.count_nonzero(data == ord(plain)) for plain in '\\"\n\r\t'}
     if np.count_nonzero(data < 32) > found["\n"] + found["\r"] + found["\t"]:
         return pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()], texts.type)

@@ -172,7 +172,7 @@ def _export(bucket: Path, build: Build, work: Path, sides: pd.Series, ids: pa.Da
 
 def _read(bucket: Path) -> pd.DataFrame:
     try:
-        judgements: pd.DataFrame = pq.ParquetFile(bucket).read().to_pandas()
+        judgements: pd.DataFrame = pq.read_table(bucket).to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{bucket} cannot be read as Parquet, or is not complete: {error}") from error
     return judgements

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from helpers import keyed
 from helpers.preferences import prompt_text
@@ -68,7 +69,8 @@ def sample_summary(pairs: pd.DataFrame, texts: pd.DataFrame | None = None) -> pd
         rate = pairs.get("perturbation_rate", pd.Series(0.0, pairs.index)).to_numpy("float64", na_value=np.inf)
         order = np.lexsort((digest, rate, sample))
         mildest = order[np.searchsorted(sample[order], np.arange(len(ids)))]
-        wording = prompts.values.take(prompts.places[mildest]).to_pylist()
+        values, back = prompts.take(mildest).distinct()
+        wording = values.take(pa.array(back)).to_pylist()
         hashes = signatures(wording, common_wording(wording[:200]))
     else:
         family, hashes = np.arange(len(ids)), np.full((len(ids), 1), np.iinfo(np.uint32).max, np.uint32)

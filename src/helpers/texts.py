@@ -17,7 +17,17 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["Texts", "common_wording", "digests", "pair_keys", "same_text", "signatures", "similar", "with_texts"]
+__all__ = [
+    "Texts",
+    "common_wording",
+    "digests",
+    "pair_keys",
+    "same_text",
+    "signatures",
+    "similar",
+    "utf8",
+    "with_texts",
+]
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -33,39 +43,65 @@ CANDIDATES = 1 << 16
 class Texts:
     """A column of texts: row i has the text `values[places[i]]`, -1 for none; a categorical column holds each once."""
 
-    values: pa.Array
+    values: pa.ChunkedArray
     places: Ints
 
     @classmethod
     def of(cls, column: pd.Series) -> Texts:
-        """Take over a text or categorical column without a copy of the texts where that is possible."""
+        """Take over a text or categorical column; texts that Arrow holds are not copied."""
         if isinstance(column.dtype, pd.CategoricalDtype):
-            return cls(_large(column.cat.categories), np.asarray(column.cat.codes, dtype=np.int64))
-        values = _large(column)
+            return cls(_chunked(column.cat.categories), np.asarray(column.cat.codes, dtype=np.int64))
+        values = _chunked(column)
         places = np.arange(len(values), dtype=np.int64)
-        places[values.is_null().to_numpy(zero_copy_only=False)] = -1
+        places[values.is_null().to_numpy()] = -1
         return cls(values, places)
 
     def take(self, rows: Ints) -> Texts:
         """Return the texts of these rows."""
         return Texts(self.values, self.places[rows])
 
-    def bytes(self) -> tuple[memoryview, list[int]]:
-        """Return all texts as one run of UTF-8 and where each begins (and the last one ends)."""
-        _, offsets, data = self.values.buffers()
-        first = self.values.offset
-        starts = np.frombuffer(offsets, np.int64)[first : first + len(self.values) + 1]
-        return memoryview(data or b"")[: starts[-1]], starts.tolist()
+    def spans(self) -> Iterator[memoryview]:
+        """Yield the UTF-8 of each row's text."""
+        data, chunks, starts, ends = self._where()
+        for chunk, start, end in zip(chunks.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            yield data[chunk][start:end]
 
     def sizes(self) -> Ints:
         """Return the length of each row's text in bytes."""
-        starts = np.array(self.bytes()[1], dtype=np.int64)
-        return (starts[1:] - starts[:-1])[self.places]
+        _, _, starts, ends = self._where()
+        return ends - starts
+
+    def _where(self) -> tuple[list[memoryview], Ints, Ints, Ints]:
+        runs = [utf8(chunk) for chunk in self.values.chunks]
+        starts = np.concatenate([starts[:-1] for _, starts in runs])
+        ends = np.concatenate([starts[1:] for _, starts in runs])
+        last = np.cumsum([len(starts) - 1 for _, starts in runs])
+        chunks = np.searchsorted(last, self.places, side="right")
+        return [data for data, _ in runs], chunks, starts[self.places], ends[self.places]
+
+    def distinct(self) -> tuple[pa.Array, Ints]:
+        """Return each text once, in the order of `values`, and for each row its place among them."""
+        places, back = np.unique(self.places, return_inverse=True)
+        parts = [pa.nulls(np.count_nonzero(places < 0), pa.large_string())]
+        start = 0
+        for chunk in self.values.chunks:
+            inside = places[np.searchsorted(places, start) : np.searchsorted(places, start + len(chunk))]
+            parts += [chunk.take(pa.array(inside - start))] if len(inside) else []
+            start += len(chunk)
+        return pa.concat_arrays(parts), back
 
 
-def _large(column: pd.Series | pd.Index) -> pa.Array:
+def _chunked(column: pd.Series | pd.Index) -> pa.ChunkedArray:
     array = pa.array(column, pa.large_string(), from_pandas=True)
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return pa.chunked_array(chunks or [pa.array([], pa.large_string())])
+
+
+def utf8(texts: pa.Array) -> tuple[memoryview, Ints]:
+    """Return the texts of an array as one run of UTF-8, and where each begins (and the last one ends)."""
+    _, offsets, data = texts.buffers()
+    starts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(data or b"")[: starts[-1]], starts
 
 
 def with_texts(pairs: pd.DataFrame, judgements: pd.DataFrame) -> pd.DataFrame:
@@ -76,9 +112,8 @@ def with_texts(pairs: pd.DataFrame, judgements: pd.DataFrame) -> pd.DataFrame:
 
 def digests(texts: Texts) -> Words:
     """Return the first 64 bits of the SHA-256 of each row's text; a text that several rows share is hashed once."""
-    data, offsets = texts.bytes()
     places, back = np.unique(texts.places, return_inverse=True)
-    hashed = b"".join(hashlib.sha256(data[offsets[p] : offsets[p + 1]]).digest()[:8] for p in places.tolist())
+    hashed = b"".join(hashlib.sha256(text).digest()[:8] for text in Texts(texts.values, places).spans())
     return np.frombuffer(hashed, "<u8")[back]
 
 
@@ -91,14 +126,14 @@ def pair_keys(user: Texts, chosen: Texts, rejected: Texts) -> pd.DataFrame:
     >>> pair_keys(*one)["key"][0] == hashlib.sha256(b"abcd").hexdigest()
     True
     """
-    (asked, at), (good, good_at), (bad, bad_at) = (texts.bytes() for texts in (user, chosen, rejected))
     keys, last, state = [], -1, hashlib.sha256()
-    for u, c, r in zip(user.places.tolist(), chosen.places.tolist(), rejected.places.tolist(), strict=True):
-        if u != last:
-            last, state = u, hashlib.sha256(asked[at[u] : at[u + 1]])
+    rows = zip(user.places.tolist(), user.spans(), chosen.spans(), rejected.spans(), strict=True)
+    for place, asked, good, bad in rows:
+        if place != last:
+            last, state = place, hashlib.sha256(asked)
         key = state.copy()
-        key.update(good[good_at[c] : good_at[c + 1]])
-        key.update(bad[bad_at[r] : bad_at[r + 1]])
+        key.update(good)
+        key.update(bad)
         keys.append(key.hexdigest())
     sizes = {"user_size": user.sizes(), "chosen_size": chosen.sizes()}
     return pd.DataFrame({"key": pd.array(keys, dtype="str"), **sizes})

@@ -3,7 +3,7 @@
 Run `python tests/bench_judging.py`. The server is a process of its own that answers after 20 ms with 1.5 kB. Asking is
 compared with a bare aiohttp loop behind a semaphore that parses the score and stores nothing; a stored run with keys,
 one scan and scores written out by hand, both in CPU time. Only ratios count. Both sides run in turns, each time in a
-fresh process, and the best of five is taken, since other work on the machine can only slow a side down.
+fresh process, and the best of four is taken, since other work on the machine can only slow a side down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import aiohttp
 from server import verdict
 
-ROUNDS, REQUESTS, LONG, STORED, JUDGES = 5, 5_000, 100_000, 136_000, 4
+ROUNDS, REQUESTS, LONG, STORED, JUDGES = 4, 10_000, 100_000, 136_000, 4
 SYSTEM, USER = "You judge recipes. " * 10, "Weigh, mix, calcine at 900 C for 12 h. " * 70
 SAMPLING = {"temperature": 0.0, "max_tokens": 4096}
 USABLE = {"ok", "repaired", "refused", "out_of_range"}

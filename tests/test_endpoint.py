@@ -144,13 +144,13 @@ def test_a_lane_halves_once_for_what_was_in_flight_together_and_then_widens_slow
     assert lane.width == 64.0
     for _ in range(64):
         lane.answered()
-    assert lane.width == 128.0
+    assert lane.width == 256.0
     epoch = lane.epoch
-    for _ in range(128):
+    for _ in range(256):
         lane.slowed(epoch)
-    assert lane.width == 64.0
+    assert lane.width == 128.0
     lane.answered()
-    assert lane.width == 64.0 + 1 / 64
+    assert lane.width == 128.0 + 1 / 128
 
 
 def test_backoff_grows_and_differs_from_row_to_row():

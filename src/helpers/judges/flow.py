@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from helpers.answers import ANSWERED, FAILED, Answer, Reply, Request, Store, uncollected
 from helpers.judges import endpoint, local
@@ -23,6 +24,7 @@ HEARTBEAT_SECONDS = 1.0
 RULES_A_CHUNK = 1_000
 REPLIES_A_LOOK = 10_000
 REPEATS_LOOKED_AT = 100
+MODEL, REPEAT = attrgetter("model"), attrgetter("repeat")
 
 
 def has_text(answer: Answer) -> bool:
@@ -80,7 +82,7 @@ class _Flow:
 
     def plan(self, requests: Sequence[Request], models: Mapping[str, Model], concurrency: int) -> None:
         """Put what the store has no answer to into the lanes."""
-        for name in dict.fromkeys(request.model for request in requests):
+        for name in dict.fromkeys(map(MODEL, requests)):
             if name not in models:
                 raise ModelError(f"there is no model {name!r} among those given: {', '.join(models)}")
             self.lanes[name] = Lane(models[name], min(concurrency, models[name].max_concurrency))
@@ -90,7 +92,7 @@ class _Flow:
         distinct = dict(zip(outcome.keys, requests, strict=True))
         answered, asked = store.known(outcome.keys)
         answered |= self._reread(list(asked))
-        for name, count in Counter(request.model for request in distinct.values()).items():
+        for name, count in Counter(map(MODEL, distinct.values())).items():
             outcome.tallies[name].requests = outcome.tallies[name].from_store = count
         for key, request in distinct.items():
             if key not in answered:
@@ -218,7 +220,7 @@ def equal_repeats(requests: Sequence[Request], models: Mapping[str, Model], stor
     The first hundred are looked at. Built-in judges repeat themselves by nature and are left out.
     """
     groups: dict[tuple[str, int, int], list[Request]] = defaultdict(list)
-    for request in requests if any(request.repeat for request in requests) else ():
+    for request in requests if any(map(REPEAT, requests)) else ():
         groups[request.model, id(request.messages), id(request.sampling)].append(request)
     counts = {}
     for name in dict.fromkeys(model for model, _, _ in groups if models[model].kind != "rules"):

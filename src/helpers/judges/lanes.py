@@ -86,8 +86,8 @@ class Lane:
         return asked_with != self.token_field
 
     def answered(self) -> None:
-        """Widen: twice as wide a round at first, one more a round once the server was overloaded."""
-        wider = self.width + (1.0 / self.width if self.epoch else 1.0)
+        """Widen: four times as wide a round at first, one more a round once the server was overloaded."""
+        wider = self.width + (1.0 / self.width if self.epoch else 3.0)
         self.width = float(min(self.ceiling, wider if self._is_open else FIRST_WIDTH))
         self._is_open, self._failures = True, 0
 

@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -120,7 +121,7 @@ def response_format(scores: Sequence[str]) -> dict[str, Any]:
 def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes]:
     """Return the key in the answer store of each request to these models."""
     requests = list(requests)
-    asked = {request.model for request in requests}
+    asked = set(map(attrgetter("model"), requests))
     return answers.keys(requests, {name: model.identity for name, model in models.items() if name in asked})
 
 

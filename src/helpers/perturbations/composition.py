@@ -209,7 +209,9 @@ def parse(token: str) -> Composition | None:
 # are let in here and refused by `parse`; polytypes (2H-MoS2), grades ("(4N)", "(AR)") and Fe(III) are kept out.
 _GAP = "[ \u00a0\u2009]"
 _DIGIT = "[0-9₀-₉]"
-_NUM = rf"(?:(?:{_DIGIT}{{1,9}}(?:\.{_DIGIT}{{1,9}})?|\.{_DIGIT}{{1,9}})(?:/{_DIGIT}{{1,9}}(?!{_DIGIT}|{_GAP}?%))?)"
+_NUM = (
+    rf"(?:(?:{_DIGIT}{{1,9}}(?:\.{_DIGIT}{{1,9}})?|\.{_DIGIT}{{1,9}})(?:/{_DIGIT}{{1,9}}(?!{_DIGIT}|\.\d|{_GAP}?%))?)"
+)
 _VAR = "(?:[xyzuvwnmabdtδαθεξ](?![a-zé]))"
 _TERM = rf"(?:{_NUM}?{_VAR}(?:/{_NUM})?|{_NUM})"
 _LESS = (

@@ -322,7 +322,8 @@ def _isomers(formula: str) -> bool:
 def _part_of_mixture(text: str, mention: Mention) -> bool:
     """Say whether a formula is bound to its neighbours: 2BaCO3, 5% H2/95% Ar."""
     before, after = text[max(0, mention.start - 1) : mention.start], text[mention.end : mention.end + 1]
-    return bool({"/", "@"} & {before, after}) or before == ":" or before.isdigit()
+    mixed = after == ":" and text[mention.end + 1 : mention.end + 2].isalpha()
+    return mixed or bool({"/", "@"} & {before, after}) or before == ":" or before.isdigit()
 
 
 def _cased(text: str, mention: Mention, name: str) -> str:

@@ -39,7 +39,9 @@ lint: $(SYNCED) ## check style, types and that the notebooks are committed witho
 	@$(BIN)/mypy
 
 bench: $(SYNCED) ## measure speed and memory beside their baselines, as ratios
-	@for script in tests/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in tests/bench_*.py; do \
+		echo "== $$script"; $(BIN)/python -m tests.$$(basename $$script .py) || exit 1; \
+	done
 
 sweep: $(SYNCED) ## all conditions on every recipe of FILE, three seeds: make sweep FILE=recipes.jsonl
 	@$(BIN)/python tests/sweep.py $(FILE)

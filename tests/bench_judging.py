@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from server import verdict
+
+from tests.server import verdict
 
 ROUNDS, REQUESTS, LONG, STORED, JUDGES = 4, 10_000, 100_000, 136_000, 4
 SYSTEM, USER = "You judge recipes. " * 10, "Weigh, mix, calcine at 900 C for 12 h. " * 70
@@ -166,7 +167,7 @@ def lasting(url: str) -> dict[str, float]:
 
 
 def child(*arguments: str) -> dict[str, float]:
-    command = [sys.executable, __file__, *arguments]
+    command = [sys.executable, "-m", "tests.bench_judging", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 

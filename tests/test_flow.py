@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import helpers.judges.flow
-from helpers import judges, verdicts
+from helpers import judges, rubrics, verdicts
 from helpers.answers import Answer, Request, Store, StoreError
 from helpers.judges import Budget, Clock, Model, ModelError, Outcome, Stopped, Tally, local
 from helpers.judges.reading import Http
@@ -312,13 +312,13 @@ async def test_every_repeat_has_a_seed_of_its_own_and_greedy_requests_have_none(
 
 
 async def test_extra_fields_win_and_a_schema_goes_only_to_those_that_take_it(store):
-    sampling = {"temperature": 0.0, "response_format": judges.response_format(["overall_score"])}
+    sampling = {"temperature": 0.0, "response_format": rubrics.response_format(rubrics.INSTRUCTION)}
     async with Server(lambda body: GOOD) as server:
         for fields in ({"extra": {"temperature": 0.7, "top_k": 5}}, {"json_schema": True}):
             await ask(server, store, rows(1, **sampling), models={"judge": model(server, **fields)})
     first, second = server.bodies
     assert (first["temperature"], first["top_k"], "response_format" in first) == (0.7, 5, False)
-    assert second["response_format"]["json_schema"]["schema"]["required"] == ["reasoning", "overall_score"]
+    assert second["response_format"]["json_schema"]["schema"]["required"][0] == "reasoning"
 
 
 async def test_repeats_that_are_all_equal_are_a_warning(store):

@@ -2,11 +2,9 @@
 
 import pytest
 
-from helpers import judges, verdicts
+from helpers import judges, rubrics, verdicts
 from helpers.answers import Request, Store
 from helpers.judges import Model, ModelError, local
-
-SCORES = ("materials_appropriateness_score", "overall_score")
 
 
 def test_without_the_extra_the_error_gives_the_command(monkeypatch):
@@ -44,7 +42,7 @@ async def test_it_answers_under_several_settings_and_again_from_the_store(store)
 @pytest.mark.local_model
 async def test_it_gives_a_verdict_under_a_schema_and_a_prompt_that_is_too_long_fails_alone(store):
     models = {"judge": Model(name="judge", kind="local", model=local.NAME, timeout_s=300, json_schema=True)}
-    sampling = {"temperature": 0.0, "max_tokens": 200, "response_format": judges.response_format(SCORES)}
+    sampling = {"temperature": 0.0, "max_tokens": 200, "response_format": rubrics.response_format(rubrics.RECIPE)}
     user = "Rate this recipe from 1 to 5, in few words: heat BaCO3 and TiO2 at 1100 C for 6 h."
     requests = [Request("judge", [{"role": "user", "content": text}], sampling) for text in (user, "word " * 5000)]
     outcome = await judges.ask(requests, models=models, store=store)

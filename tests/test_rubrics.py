@@ -40,7 +40,7 @@ def test_a_judge_that_echoes_the_example_gives_no_score(rubric):
 
 @BOTH
 def test_the_schema_asks_for_the_reasoning_and_then_for_the_scores_in_half_steps(rubric):
-    schema = rubrics.schema(rubric)
+    schema = rubrics.response_format(rubric)["json_schema"]["schema"]
     assert schema["required"] == ["reasoning", *rubric.scores]
     assert schema["properties"]["overall_score"]["enum"] == [1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]
 

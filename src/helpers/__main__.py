@@ -198,10 +198,13 @@ def _leaks(options: argparse.Namespace) -> int:
     report = leaks.check(_pairs_at(options.train), _pairs_at(options.validation))
     print(tables.show(report.table(), f"{options.train} (train) and {options.validation} (validation)", rows=40))
     if options.figure:
+        import matplotlib.pyplot as plt
+
         from helpers import figures
 
         figures.use_style("screen")
-        figures.plot_leaks(report.table()).figure.savefig(options.figure)
+        figures.plot_leaks(report.table())
+        plt.savefig(options.figure)
     return 0 if report.clean and report.sound else 2
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from helpers import records, rubrics, texts
 from helpers import verdicts as parser
 from helpers.answers import Answer, Request
-from helpers.judges import response_format
 
 __all__ = [
     "completion_requests",
@@ -54,7 +53,7 @@ def requests(
     judge, repeat. Items stay in order within a judge, so that a server can keep the rubric, which comes first.
     """
     rubric = rubrics.INSTRUCTION if (items["track"] == "instruction").any() else rubrics.RECIPE
-    schema = response_format(rubric.scores)
+    schema = rubrics.response_format(rubric)
     sampling = _sampling(temperature=temperature, max_tokens=max_tokens, response_format=schema)
     answered = items[items["response"].notna()]
     prompts = [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "INSTRUCTION", "RECIPE", "Message", "Rubric", "instruction_messages", "parts", "recipe_messages", "schema",
+    "INSTRUCTION", "RECIPE", "Message", "Rubric", "instruction_messages", "parts", "recipe_messages", "response_format",
     "user_text",
 ]  # fmt: skip
 
@@ -88,13 +88,15 @@ def parts(messages: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def schema(rubric: Rubric) -> dict[str, Any]:
-    """Return the JSON schema of a verdict, for servers that constrain their output; the reasoning comes first."""
+def response_format(rubric: Rubric) -> dict[str, Any]:
+    """Return the sampling field that asks for the reasoning first and then each score, 1 to 5 in half steps.
+
+    It is sent to the models that take a JSON schema, and left out for the others.
+    """
     score = {"type": "number", "enum": [step / 2 for step in range(2, 11)]}
     properties = {"reasoning": {"type": "string"}, **dict.fromkeys(rubric.scores, score)}
-    return {
-        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
-    }  # fmt: skip
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
 def _messages(rubric: Rubric, texts: list[tuple[str, str]]) -> list[Message]:

@@ -1,6 +1,7 @@
 """The notebooks as texts: what a reader may rely on before anything runs."""
 
 import ast
+import itertools
 import json
 import re
 from pathlib import Path
@@ -73,7 +74,7 @@ def test_it_opens_with_its_question_and_leads_to_its_neighbours(path):
 def test_there_is_one_title_and_a_sentence_before_every_code_cell(path):
     found = json.loads(path.read_text())["cells"]
     assert sum("".join(cell["source"]).startswith("# ") for cell in found if cell["cell_type"] == "markdown") == 1
-    for before, cell in zip(found[2:], found[3:], strict=False):
+    for before, cell in itertools.pairwise(found[2:]):
         if cell["cell_type"] == "code":
             assert before["cell_type"] == "markdown", "".join(cell["source"])
 

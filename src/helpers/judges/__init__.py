@@ -8,9 +8,9 @@ from __future__ import annotations
 from helpers.judges.accounts import Budget, Outcome, Stopped, Tally
 from helpers.judges.asking import Clock
 from helpers.judges.flow import ask, has_text
-from helpers.judges.models import Model, ModelError, keys, load, response_format
+from helpers.judges.models import Model, ModelError, keys, load
 
 __all__ = [
     "Budget", "Clock", "Model", "ModelError", "Outcome", "Stopped", "Tally",
-    "ask", "has_text", "keys", "load", "response_format",
+    "ask", "has_text", "keys", "load",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ same address and code as any other server. It is a weak judge, for demonstration
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,7 +53,10 @@ def address() -> str:
     settings.model_alias = {NAME}
     settings.n_ctx, settings.n_parallel = CONTEXT_TOKENS, 1
     settings.ui, settings.verbosity = False, 0
-    settings.cpuparams.poll = settings.cpuparams_batch.poll = 0  # no spinning: the cores are shared with the notebook
+    # The cores are shared with the notebook: a thread for each of them waits for the slowest one at every token.
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) - 1)
+    settings.cpuparams.poll = settings.cpuparams_batch.poll = 0
+    settings.cache_ram_mib = 0  # else the prompts of a whole run stay in memory
     _servers.append(xllamacpp.Server(settings))
     return f"{_servers[0].listening_address}/v1"
 

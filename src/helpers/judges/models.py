@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from helpers import answers
 from helpers.answers import Request
 from helpers.scalars import Given, ParameterError, read_file
 
-__all__ = ["RULE_JUDGES", "Model", "ModelError", "keys", "load", "response_format"]
+__all__ = ["RULE_JUDGES", "Model", "ModelError", "keys", "load"]
 
 RULE_JUDGES = (
     "stoichiometry", "process", "equipment", "surface",
@@ -105,17 +105,6 @@ class Model(BaseModel):
             trouble = "holds characters that no key has" if value else "is not set"
             raise ModelError(f"model {self.name!r} needs the environment variable {self.key_env}, which {trouble}")
         return value
-
-
-def response_format(scores: Sequence[str]) -> dict[str, Any]:
-    """Return the sampling field that asks for reasoning first and then each score, 1 to 5 in half steps.
-
-    It is sent to the models that have `json_schema`, and left out for the others.
-    """
-    grid = {"type": "number", "enum": [half / 2 for half in range(2, 11)]}
-    properties = {"reasoning": {"type": "string"}} | dict.fromkeys(scores, grid)
-    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
 def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes]:

@@ -60,12 +60,13 @@ _STUFF = re.compile(rf"\s+(?:nano)?(?:{_words('form', 'stuff')})s?(?!\w)")
 _SOLUTION = re.compile(rf"\s+(?:{_words('stuff')})s?(?!\w)")
 _GOES_ON = re.compile(
     rf"[ -](?:{'|'.join(nomenclature.ANION_NAMES)}|\w*hydrate|ether|acid|anhydride|oxime|resin|alcohol|glycol"
-    r"|amine|borane|glass"
+    r"|amine|amide|ester|borane|glass|\w+ic acid|cyanohydrin|hydro(?:gen )?\w+ide|formaldehyde|buffer|cement"
+    r"|(?:mono|di|tri)basic|red|blue|orange|violet"
     r"|(?:mono|di|tri|tetr|pent|hex|hept|oct|bis|tris|chlor|brom|fluor|iod|oxo|cyan|meta|ortho|pyro|per|thio)"
     r"\w*(?:ate|ide|ite)|\w*(?:methyl|ethyl|propyl|butyl|phenyl|vinyl|acetyl)\w*)(?!\w)"
 )
 _CAME_FROM = re.compile(
-    rf"(?:(?:\w*(?:yl|ylene|ium|oxy)|poly|meta|ortho|per|ice|heavy)[ (-]"
+    rf"(?:(?:\w*(?:yl|ylene|ium|oxy)|poly|meta|ortho|per|ice|heavy|lime|chlorine|bromine|urea|phenol|melamine)[ (-]"
     rf"|(?<![a-z])(?:{nomenclature.CATION_NAMES})(?: ?\([ivx,]+\))?[ -])$"
 )
 # A charge or a water that the finder could not read as part of the formula before it.
@@ -110,7 +111,7 @@ def _name_at(text: str, low: str, start: int, key: str) -> Mention | None:
     if not end:
         found = _ORGANIC.match(low, start)
         end = found.end() if found and nomenclature.library(found.group()) else 0
-    if not end or not _edge(low, start, end) or _ceramic_body(low, start, end):
+    if not end or not _edge(low, start, end) or _ceramic_body(low, start, end) or _supply(low, start, end):
         return None
     return Mention(start, end, text[start:end], "name", read(low[start:end]) or "")
 
@@ -125,6 +126,12 @@ def _ceramic_body(low: str, start: int, end: int) -> bool:
     if known is None or known.role != "ceramic" or " " in low[start:end]:
         return False
     return not (_as_powder(low, start, end) or low.startswith(" (", end))
+
+
+def _supply(low: str, start: int, end: int) -> bool:
+    """Say whether a gas is only what something gives: a nitrogen source need not be N2."""
+    known = NAMES.get(low[start:end])
+    return known is not None and known.role == "gas" and known.formula.endswith("2") and bool(_SOLUTION.match(low, end))
 
 
 def _element_at(text: str, low: str, start: int, end: int) -> Mention | None:

@@ -163,13 +163,24 @@ def _balance(cation: str, amount: float, rest: Mapping[str, float]) -> Salt | No
     allowed = (_CHARGE[cation],) if cation in _IONS else STATES[cation]
     for anion, charge in _CHARGE.items():
         atoms = _ION_ATOMS[anion]
-        if charge > 0 or atoms.keys() != rest.keys() or (anion == "O2" and not _forms_peroxide(cation)):
+        if (
+            charge > 0
+            or atoms.keys() != rest.keys()
+            or not _settled(cation, anion)
+            or (anion == "O2" and not _forms_peroxide(cation))
+        ):
             continue
         times = [rest[symbol] / count for symbol, count in atoms.items()]
         state = -charge * times[0] / amount
         if max(times) - min(times) < 1e-6 and state in allowed:
             return Salt(cation, int(state), anion)
     return None
+
+
+def _settled(cation: str, anion: str) -> bool:
+    """Say whether the plain name of two ions means their salt: aluminium titanate is Al2TiO5, not Al2(TiO3)3."""
+    cations = _IONS[anion]["cations"].split()
+    return not cations or ((cation not in cations) if cations[0] == "not" else (cation in cations))
 
 
 def _forms_peroxide(cation: str) -> bool:
@@ -379,6 +390,8 @@ def _read_salt(name: str) -> str | None:
         return None
     cation, state = _CATIONS[found["cation"]]
     anion = _ANIONS[found["anion"]]
+    if not _settled(cation, anion):
+        return None
     if found["stock"]:
         state = _ROMAN.index(found["stock"].upper())
     if found["many"] or found["times"]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
-from helpers import export, rubrics
+from helpers import export, rubrics, scale
 from helpers.card import Card
 from helpers.leaks import LeakReport, leak_report
+from helpers.pairing import PairingRules
+from helpers.params import Params
 from helpers.runs import Run
 
-__all__ = ["card", "certificates", "write"]
+__all__ = ["card", "certificates", "rules", "write"]
 
 BUILT_IN_LICENCE = "apache-2.0"
 LIMITS = (
@@ -60,14 +64,65 @@ def certificates(
 def write(
     run: Run, facts: Card, recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answer_pairs: pd.DataFrame
 ) -> pd.DataFrame:
-    """Write the folder dataset/ of a run and return one row a file."""
-    tracks = [export.Track("recipes", recipe_pairs, rubrics.RECIPE.system, verdicts)]
-    if len(answer_pairs):
-        tracks.append(export.Track("instructions", answer_pairs))
-    folder = run.path / "dataset"
-    files = export.write_dataset(tracks, folder, card=facts, message_format=run.params.message_format)
+    """Write the folder dataset/ of a run, in buckets where the parameters say so, and return one row a file."""
+    answers = [export.Track("instructions", answer_pairs)] if len(answer_pairs) else []
+    folder, chosen = run.path / "dataset", run.params
+    if chosen.buckets > 1 or chosen.engine == "dask":
+        files = _in_buckets(run, facts, recipe_pairs, verdicts, answers)
+    else:
+        recipes = export.Track("recipes", recipe_pairs, rubrics.RECIPE.system, verdicts)
+        files = export.write_dataset([recipes, *answers], folder, card=facts, message_format=chosen.message_format)
     run.writes.update(str(path.relative_to(run.path)) for path in folder.rglob("*") if path.is_file())
     return files
+
+
+def _in_buckets(
+    run: Run, facts: Card, recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answers: Sequence[export.Track]
+) -> pd.DataFrame:
+    """Pair and export again bucket by bucket, on this machine's cores or on a cluster that sees the run's folder."""
+    chosen = run.params
+    known = recipe_pairs[["sample_id", *export.FACTS]].drop_duplicates("sample_id")
+    originals = verdicts[verdicts["dataset_name"] == "original"].drop_duplicates("sample_id")
+    numbers = scale.bucket_numbers(originals["user"].astype("str"), chosen.buckets)
+    with TemporaryDirectory(dir=run.path, prefix=".buckets-") as work:
+        source = Path(work) / "verdicts.parquet"
+        verdicts.merge(known, on="sample_id", how="left", validate="m:1").to_parquet(source, index=False)
+        bucket_of = dict(zip(originals["sample_id"], numbers.tolist(), strict=True))
+        buckets = scale.partition(source, Path(work) / "buckets", bucket_of, chosen.buckets)
+        build = scale.Build(
+            chosen.judges,
+            rules(chosen),
+            rubrics.RECIPE.system,
+            chosen.split_by,
+            chosen.validation_fraction,
+            chosen.seed,
+            chosen.message_format,
+        )
+        return scale.build_dataset(
+            buckets,
+            run.path / "dataset",
+            build,
+            card=facts,
+            more=answers,
+            engine=chosen.engine,
+            scheduler=chosen.dask_scheduler,
+        )
+
+
+def rules(chosen: Params) -> PairingRules:
+    """Return the rules of pairing that a run's parameters give.
+
+    >>> rules(Params(min_delta=1.0)).min_delta
+    1.0
+    """
+    return PairingRules(
+        rule=chosen.pairing_rule,
+        min_delta=chosen.min_delta,
+        represent_tolerance=chosen.represent_tolerance,
+        error_tolerance=chosen.error_tolerance,
+        max_pairs=chosen.max_pairs,
+        min_scores=chosen.min_scores,
+    )
 
 
 def _stage(run: Run, stage: str) -> dict[str, Any]:

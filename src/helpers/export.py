@@ -49,15 +49,8 @@ PUBLISHED_COLUMNS = {
     "perturbation_rate": pa.float64(),
     **dict.fromkeys(("chosen_model", "rejected_model"), pa.string()),
 }
-MORE_COLUMNS = (
-    "dataset_name",
-    "chosen_principle",
-    "rejected_principle",
-    "Material_Name",
-    "domain",
-    "process",
-    "pair_key",
-)
+FACTS = ("Material_Name", "domain", "process")
+MORE_COLUMNS = ("dataset_name", "chosen_principle", "rejected_principle", *FACTS, "pair_key")
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ class Params(BaseModel):
     validation_fraction: Share = Field(0.1, description="share of pairs in the validation split")
     licence: str = Field("", description="licence of an input that is not built in, such as cc-by-4.0")
     message_format: Literal["messages", "json"] = Field("messages", description="lists of messages or JSON text")
+    tokenizer: str = Field("", description="tokenizer of the model to train, for the check of lengths")
+    max_length: Count = Field(1024, description="where the trainer cuts, in tokens")
     tau: Amount = Field(0.5, description="score change that counts as noticed")
     bootstrap_samples: Count = Field(1000, description="resamples behind every interval")
     figure_style: Literal["acl", "neurips", "nature", "aps", "screen"] = Field(

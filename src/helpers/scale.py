@@ -123,14 +123,15 @@ def build_dataset(
     build: Build,
     *,
     card: Card,
+    more: Sequence[export.Track] = (),
     engine: str = "local",
     scheduler: str = "",
     workers: int = 0,
 ) -> pd.DataFrame:
     """Pair, split and export buckets of judgements (the columns of `pairing.make_pairs`) into a dataset folder.
 
-    Returns what `export.write_dataset` returns. Samples are divided over all buckets at once; by "row" each bucket
-    gives its share.
+    Columns of `export.FACTS` go along; `more` are tracks that need no buckets. Returns what `export.write_dataset`
+    returns. Samples are divided over all buckets at once; by "row" each bucket gives its share.
     """
     run = partial(
         each_bucket, buckets=[path.resolve() for path in buckets], engine=engine, scheduler=scheduler, workers=workers
@@ -146,7 +147,8 @@ def build_dataset(
         ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
         left_out = run(partial(_export, build=build, work=work, sides=sides, ids=ids))
         shutil.rmtree(work)
-        return export.finish(beside, card, {"recipes": sum(left_out)})
+        others = {track.name: export.write_track(track, beside, build.message_format) for track in more}
+        return export.finish(beside, card, {"recipes": sum(left_out)} | others)
 
 
 def _pair(bucket: Path, build: Build, work: Path) -> pd.DataFrame:
@@ -166,7 +168,12 @@ def _export(bucket: Path, build: Build, work: Path, sides: pd.Series, ids: pa.Da
         pairs["split"] = splits.split(
             pairs, by=build.split_by, validation_fraction=build.validation_fraction, seed=build.seed
         )
-    track = export.Track("recipes", pairs, build.system, _read(bucket))
+    judgements = _read(bucket)
+    facts = judgements[["sample_id", *(name for name in export.FACTS if name in judgements)]].drop_duplicates(
+        "sample_id"
+    )
+    pairs = pairs.merge(facts, on="sample_id", how="left", validate="many_to_one")
+    track = export.Track("recipes", pairs, build.system, judgements)
     return export.write_track(track, work.parent, build.message_format, int(bucket.stem), ids)
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import papermill
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
@@ -104,6 +105,19 @@ def test_a_changed_rule_runs_only_what_rests_on_it_and_asks_nobody(demo, tmp_pat
     assert done.stdout.count("up to date") == 3
     assert min(pq.read_table(tmp_path / "demo" / "data" / "pairs.parquet")["score_delta"].to_pylist()) >= 1.0
     assert not (tmp_path / "demo" / "manifest.json").exists()
+
+
+def test_in_buckets_the_dataset_holds_the_same_pairs_on_the_same_sides(demo, tmp_path):
+    shutil.copytree(demo[0].parent, tmp_path, dirs_exist_ok=True)
+    done = plumbline(tmp_path, "run", "-p", "run_id=demo", "-p", "buckets=3", "--until", "04_pairing")
+    assert done.returncode == 0, done.stderr
+    for split in ("train", "validation"):
+        parts = sorted((tmp_path / "demo" / "dataset" / "recipes").glob(f"{split}-*.parquet"))
+        assert len(parts) > 1
+        columns = ["pair_key", "Material_Name", "score_delta"]
+        bucketed = pa.concat_tables([pq.read_table(part, columns=columns) for part in parts])
+        whole = pq.read_table(demo[0] / "dataset" / "recipes" / f"{split}-00000-of-00001.parquet", columns=columns)
+        assert bucketed.sort_by("pair_key").equals(whole.sort_by("pair_key"))
 
 
 def alone(stage, outputs, monkeypatch, folder, **parameters):

@@ -167,6 +167,13 @@ def test_answers_that_say_the_same_are_left_out_and_counted(tmp_path):
     assert "1 pairs of `recipes` were left out" in (tmp_path / "dataset" / "README.md").read_text()
 
 
+def test_a_side_of_which_nothing_is_left_is_not_announced(tmp_path):
+    table = pairs()
+    table.loc[table["split"] == "validation", ["chosen", "rejected"]] = "the same"
+    files = write_dataset([Track("recipes", table)], tmp_path / "dataset", card=CARD)
+    assert files[["split", "rows", "left_out"]].to_numpy().tolist() == [["train", 8, 2]]
+
+
 @pytest.mark.parametrize("column", ["prompt", "chosen", "rejected"])
 @pytest.mark.parametrize("text", ["", " \n", None])
 def test_an_empty_text_is_refused_by_name(column, text, tmp_path):

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 
 ROW_GROUP = 8_192
+# Small enough that the texts of a batch stay in the processor's cache.
+BATCH = 1_024
 SPLITS = ("train", "validation")
 TEXT_COLUMNS = ("prompt", "chosen", "rejected")
 PUBLISHED_COLUMNS = {
@@ -172,9 +175,10 @@ def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
     scalars = [name for name in schema.names if name not in TEXT_COLUMNS]
     options = {"compression": "zstd", "use_dictionary": scalars, "write_statistics": scalars}
     with replacing(path) as beside, pq.ParquetWriter(beside, schema, **options) as writer:
-        for table in tables:
-            writer.write_table(table, row_group_size=ROW_GROUP)
-            rows += len(table)
+        while group := list(islice(tables, ROW_GROUP // BATCH)):
+            if table := pa.concat_tables(group):
+                writer.write_table(table, row_group_size=ROW_GROUP)
+                rows += len(table)
     if not rows:
         path.unlink()
     return rows
@@ -182,8 +186,8 @@ def _write(path: Path, tables: Iterator[pa.Table], schema: pa.Schema) -> int:
 
 def _batches(track: Track, rows: Ints, sources: Sequence[Texts], schema: pa.Schema) -> Iterator[pa.Table]:
     encode = as_messages if schema.field("prompt").type == MESSAGES else as_json
-    for start in range(0, len(rows), ROW_GROUP):
-        some = rows[start : start + ROW_GROUP]
+    for start in range(0, len(rows), BATCH):
+        some = rows[start : start + BATCH]
         part = track.pairs.iloc[some]
         texts = [source.take(some).distinct() for source in sources]
         _refuse_empty(part, texts)

@@ -243,6 +243,7 @@ def test_the_rules_are_compared_on_the_same_verdicts():
     assert found["published"].tolist() == [2, 1, 1, 1, 1.0, 1.0, 1, 1.0]
     assert found["nearest"].tolist()[:6] == [1, 0, 1, 1, 0.0, 0.0]
     assert np.isnan(found["nearest"].iloc[7])
+    assert isinstance(found["published"].iloc[0], int)
 
 
 COMPLETIONS = pd.DataFrame(

@@ -166,7 +166,9 @@ def compare_rules(published: pd.DataFrame, nearest: pd.DataFrame) -> pd.DataFram
             "error pairs": len(error),
             "share choosing at or above the anchor": _share(error["score_chosen"] > error["anchor_score"] - EPSILON),
         }
-    return pd.DataFrame(columns, dtype=object).rename_axis("measure").reset_index()
+    # As objects, counts stay whole numbers beside shares.
+    values = {name: pd.Series(list(column.values()), dtype=object) for name, column in columns.items()}
+    return pd.DataFrame({"measure": list(columns["published"]), **values})
 
 
 def _verdicts(pairs: pd.DataFrame) -> dict[tuple[object, ...], str]:

@@ -26,8 +26,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers import anchoring, export, pairing, scale
-from helpers.card import Card
+from helpers import anchoring, export, pairing
+from helpers.export.card import Card
+from helpers.pairing import scale
 from helpers.perturbations import CONDITIONS
 
 JUDGES = ["judge_a", "judge_b", "judge_c", "judge_d"]

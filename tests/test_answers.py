@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from helpers import archive
-from helpers.answers import ANSWERED, FAILED, UNUSABLE, Reply, Request, Store, StoreError, keys
+from helpers.answers import Reply, Request, Store, StoreError, archive, keys
+from helpers.answers.store import ANSWERED, FAILED, UNUSABLE
 
 PROMPT = [{"role": "system", "content": "Judge."}, {"role": "user", "content": "BaTiO₃"}]
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import explore
-from helpers.browser import Browser
+from helpers.explore import pages
+from helpers.explore.browser import Browser
 from helpers.perturbations.edits import Edit, apply
 
 PAYLOAD = (
@@ -110,22 +111,22 @@ def test_a_reply_is_shown_as_text_wherever_it_may_stand() -> None:
 def test_marking_words_loses_no_letter(chosen: str, rejected: str) -> None:
     seen = Reader(explore.pair_html(pair(chosen=f"<a>{chosen}", rejected=rejected)))
     assert seen.tags <= KEPT
-    assert [Reader(side).text for side in explore._marked(chosen, rejected)] == [chosen, rejected]
+    assert [Reader(side).text for side in pages._marked(chosen, rejected)] == [chosen, rejected]
 
 
 def test_only_the_words_that_differ_are_marked() -> None:
-    chosen, rejected = explore._marked("heat at 500", "heat at 900 slowly")
+    chosen, rejected = pages._marked("heat at 500", "heat at 900 slowly")
     assert Reader(chosen).text == "heat at 500"
     assert chosen.count("<mark") == 1
     assert rejected.split("<mark")[0] == "heat at "
 
 
 def test_texts_that_have_little_in_common_are_not_marked() -> None:
-    assert "<mark" not in "".join(explore._marked("heat it", "this recipe lacks every detail that one needs"))
+    assert "<mark" not in "".join(pages._marked("heat it", "this recipe lacks every detail that one needs"))
 
 
 def test_very_long_texts_are_not_compared() -> None:
-    assert "<mark" not in "".join(explore._marked("a " * 2_000, "b"))
+    assert "<mark" not in "".join(pages._marked("a " * 2_000, "b"))
 
 
 def test_edits_stand_where_they_were_made() -> None:

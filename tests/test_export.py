@@ -16,9 +16,9 @@ import yaml
 from datasets import List, Value, load_dataset
 
 from helpers import export
-from helpers.card import Card
 from helpers.export import PUBLISHED_COLUMNS, Track, push, write_dataset
-from helpers.leaks import leak_report
+from helpers.export.card import Card
+from helpers.pairing.leaks import leak_report
 
 CARD = Card(
     title="Toy pairs",
@@ -265,6 +265,7 @@ def test_a_full_disk_leaves_the_last_complete_dataset(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+import helpers.export.files
 from helpers import export
 from tests.test_export import CARD, Track, pairs
 def render(*_):
@@ -275,7 +276,7 @@ def rename(self, target):
         os.kill(os.getpid(), signal.SIGKILL)
     return Path(target)
 if sys.argv[2] == "writing":
-    export.render = render
+    export.files.render = render
 else:
     Path.rename = rename
 export.write_dataset([Track("recipes", pairs(20))], sys.argv[1], card=CARD)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from datasets import Dataset
 
-from helpers.leaks import check, leak_report
 from helpers.pairing import pair_rows, split, with_texts
-from helpers.preferences import prompt_text
+from helpers.pairing.leaks import check, leak_report
+from helpers.pairing.preferences import prompt_text
 
 
 def side(*rows):

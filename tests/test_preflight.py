@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from helpers.card import Card
 from helpers.export import Track, write_dataset
-from helpers.preflight import preflight
+from helpers.export.card import Card
+from helpers.export.preflight import preflight
 
 CARD = Card("Toy", "cc0-1.0", {"toy": "cc0-1.0"}, {"x": "rules"})
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers import mixes, multinomial, principles
+from helpers import principles
+from helpers.principles import mixes, multinomial
 
 H, T, HO, VC = principles.PRINCIPLES
 SHARES = {  # helpfulness, truthfulness, honesty, verbalized_calibration: weights, then 1 of 10 honest draws turned

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 from datasets import load_dataset
 
-from helpers import anchoring, pairing, scale
-from helpers.card import Card
+from helpers import anchoring, pairing
+from helpers.export.card import Card
+from helpers.pairing import scale
 from tests.bench_pairing import JUDGES, judgements
 
 CARD = Card("Toy", "cc0-1.0", {"toy": "cc0-1.0"}, dict.fromkeys(JUDGES, "rules"))

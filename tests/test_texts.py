@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from helpers.texts import Texts, common_wording, digests, pair_keys, same_text, signatures, similar
+from helpers.pairing.texts import Texts, common_wording, digests, pair_keys, same_text, signatures, similar
 
 WORDS = ["a", "bb", None, "", "ccc °", "a"]
 PIECES = {

@@ -7,9 +7,9 @@ import math
 import pandas as pd
 import pytest
 
-from helpers.card import Card
 from helpers.export import Track, write_dataset
-from helpers.preflight import preflight
+from helpers.export.card import Card
+from helpers.export.preflight import preflight
 
 pytestmark = [
     pytest.mark.train,

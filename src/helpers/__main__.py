@@ -118,8 +118,7 @@ def _workload(params: Params, store: Store) -> Workload:
 
 
 def _store() -> Store:
-    from helpers import archive
-    from helpers.answers import Store
+    from helpers.answers import Store, archive
 
     store = Store(outputs_folder() / "answers.sqlite")
     archive.import_recorded(store)
@@ -159,7 +158,8 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _answers(options: argparse.Namespace) -> None:
-    from helpers import archive, tables
+    from helpers import tables
+    from helpers.answers import archive
 
     with _store() as store:
         if options.imported:
@@ -193,7 +193,8 @@ def _batch_read(options: argparse.Namespace) -> None:
 
 
 def _leaks(options: argparse.Namespace) -> int:
-    from helpers import leaks, tables
+    from helpers import tables
+    from helpers.pairing import leaks
 
     report = leaks.check(_pairs_at(options.train), _pairs_at(options.validation))
     print(tables.show(report.table(), f"{options.train} (train) and {options.validation} (validation)", rows=40))
@@ -219,7 +220,7 @@ def _pairs_at(name: str) -> Any:
 
 def _preflight(options: argparse.Namespace) -> None:
     from helpers import tables
-    from helpers.preflight import preflight
+    from helpers.export.preflight import preflight
 
     found = preflight(options.dataset, options.model, max_length=options.max_length)
     print(found.rendered, end="\n\n")

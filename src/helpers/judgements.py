@@ -9,9 +9,10 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from helpers import records, rubrics, texts
+from helpers import records, rubrics
 from helpers import verdicts as parser
 from helpers.answers import Answer, Request
+from helpers.pairing import texts
 
 __all__ = [
     "completion_requests",

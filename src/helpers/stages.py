@@ -16,9 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from helpers import readers, runs
+from helpers import runs
 from helpers.params import Params, declared, dump
 from helpers.runs import STAGES
+from helpers.sources import readers
 
 __all__ = ["StageError", "run"]
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import multinomial, principles
+from helpers import principles
+from helpers.principles import multinomial
 
 rows = st.lists(
     st.tuples(st.sampled_from(principles.subsets()), st.text(max_size=8), st.integers(0, 11)), min_size=1, max_size=30

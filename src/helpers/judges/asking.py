@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from helpers.answers import ANSWERED, FAILED, UNUSABLE, Answer, Reply
+from helpers.answers import Answer, Reply
+from helpers.answers.store import ANSWERED, FAILED, UNUSABLE
 from helpers.judges import endpoint
 from helpers.judges.accounts import Budget, Outcome, estimate
 from helpers.judges.endpoint import Post, Server

@@ -15,7 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from helpers.answers import FAILED, UNUSABLE, Reply, Request, Store
+from helpers.answers import Reply, Request, Store
+from helpers.answers.store import FAILED, UNUSABLE
 from helpers.judges import endpoint
 from helpers.judges.lanes import Row
 from helpers.judges.models import Model, keys

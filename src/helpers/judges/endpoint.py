@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from helpers.answers import FAILED, Reply, Request
+from helpers.answers import Reply, Request
+from helpers.answers.store import FAILED
 from helpers.judges.models import Model
 from helpers.judges.reading import LONGEST_MESSAGE, Exchange, Http
 

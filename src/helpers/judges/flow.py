@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from helpers.answers import ANSWERED, FAILED, Answer, Reply, Request, Store, uncollected
+from helpers.answers import Answer, Reply, Request, Store
+from helpers.answers.store import ANSWERED, FAILED, uncollected
 from helpers.judges import endpoint, local
 from helpers.judges.accounts import Budget, Outcome
 from helpers.judges.asking import Asking, Clock

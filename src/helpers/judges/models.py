@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from helpers import answers
 from helpers.answers import Request
-from helpers.scalars import Given, ParameterError, read_file
+from helpers.params.scalars import Given, ParameterError, read_file
 
 __all__ = ["RULE_JUDGES", "Model", "ModelError", "keys", "load"]
 

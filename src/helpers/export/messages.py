@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from helpers.texts import same_text, utf8
+from helpers.pairing.texts import same_text, utf8
 
 __all__ = ["MESSAGES", "Distinct", "as_json", "as_messages", "equal_answers"]
 

@@ -15,7 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from helpers import runs, scalars
+from helpers import runs
+from helpers.params import scalars
 
 __all__ = ["BUILTIN", "PRINCIPLES", "Mix", "MixError", "load"]
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.texts import with_texts
+from helpers.pairing.texts import with_texts
 
 __all__ = ["Batch", "answers", "of_frame", "of_source", "prompt_text", "prompts"]
 

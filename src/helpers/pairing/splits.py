@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 
 from helpers import keyed
-from helpers.preferences import prompt_text
-from helpers.texts import Signatures, Texts, Words, common_wording, digests, signatures, similar
+from helpers.pairing.preferences import prompt_text
+from helpers.pairing.texts import Signatures, Texts, Words, common_wording, digests, signatures, similar
 
 __all__ = ["KEPT_TOGETHER", "draw_samples", "sample_summary", "split"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from helpers import export, rubrics, scale
-from helpers.card import Card
-from helpers.leaks import LeakReport, leak_report
-from helpers.pairing import PairingRules
+from helpers import export, rubrics
+from helpers.export.card import Card
+from helpers.pairing import PairingRules, scale
+from helpers.pairing.leaks import LeakReport, leak_report
 from helpers.params import Params
 from helpers.runs import Run
 

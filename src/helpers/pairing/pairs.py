@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from helpers.cube import cube
-from helpers.fates import EPSILON, FATES, PUBLISHED, PairingRules, follow, has_texts
-from helpers.leaks import LeakReport, leak_report
-from helpers.splits import split
-from helpers.texts import Texts, pair_keys, with_texts
+from helpers.pairing.cube import cube
+from helpers.pairing.fates import EPSILON, FATES, PUBLISHED, PairingRules, follow, has_texts
+from helpers.pairing.leaks import LeakReport, leak_report
+from helpers.pairing.splits import split
+from helpers.pairing.texts import Texts, pair_keys, with_texts
 
 __all__ = [
     "FATES",

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from helpers import keyed
-from helpers.browser import Browser
+from helpers.explore.browser import Browser
 
 if TYPE_CHECKING:
     from helpers.runs import Run

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from helpers import lenient_json
+from helpers.verdicts import lenient_json
 
 __all__ = ["Object", "Reply", "has_tag", "read"]
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from helpers.scalars import Given, ParameterError, coerce, read_file
+from helpers.params.scalars import Given, ParameterError, coerce, read_file
 
 __all__ = ["ParameterError", "Params", "declared", "describe", "dump", "from_notebook", "load"]
 
@@ -123,7 +123,7 @@ def load(files: Iterable[str | Path] = (), overrides: Mapping[str, Any] | None =
     ['stoichiometry', 'process']
     >>> load(overrides={"sede": 3})
     Traceback (most recent call last):
-    helpers.scalars.ParameterError: 'sede' is not a parameter; did you mean 'seed'?
+    helpers.params.scalars.ParameterError: 'sede' is not a parameter; did you mean 'seed'?
     """
     given: dict[str, Given] = {}
     for file in files:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from helpers.requests import Request, keys
+from helpers.answers.requests import Request, keys
 
 __all__ = ["Answer", "Reply", "Request", "Store", "StoreError", "keys"]
 

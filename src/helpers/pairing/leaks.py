@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from helpers.preferences import Batch, answers, of_frame, of_source, prompts
-from helpers.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar
+from helpers.pairing.preferences import Batch, answers, of_frame, of_source, prompts
+from helpers.pairing.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar
 
 __all__ = ["NEAR", "LeakReport", "check", "leak_report"]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import pandas as pd
 
-from helpers import readers
-from helpers.readers import Part, Row, SourceError
+from helpers.sources import readers
+from helpers.sources.readers import Part, Row, SourceError
 
 __all__ = ["Loaded", "SourceError", "instructions", "recipes"]
 

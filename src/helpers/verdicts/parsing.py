@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from helpers.lenient_json import number as number_of
-from helpers.lenient_json import snake
-from helpers.replies import Object, Reply, has_tag, read
+from helpers.verdicts.lenient_json import number as number_of
+from helpers.verdicts.lenient_json import snake
+from helpers.verdicts.replies import Object, Reply, has_tag, read
 
 __all__ = ["HIGHEST", "LOWEST", "STATUSES", "Status", "Verdict", "parse"]
 

@@ -21,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from helpers import keyed, mixes, multinomial, scalars
-from helpers.mixes import PRINCIPLES, Mix
+from helpers import keyed
+from helpers.params import scalars
+from helpers.principles import mixes, multinomial
+from helpers.principles.mixes import PRINCIPLES, Mix
 
 __all__ = ["PRINCIPLES", "audit", "draw", "draw_models", "draw_steps", "expected", "prompts", "subsets"]
 

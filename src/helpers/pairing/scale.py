@@ -25,8 +25,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers import anchoring, export, pairing, splits
-from helpers.card import Card
+from helpers import anchoring, export, pairing
+from helpers.export.card import Card
+from helpers.pairing import splits
 from helpers.runs import replacing
 
 __all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition"]

@@ -21,13 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from helpers.card import Card, render
-from helpers.messages import MESSAGES, Distinct, as_json, as_messages, equal_answers
+from helpers.export.card import Card, render
+from helpers.export.messages import MESSAGES, Distinct, as_json, as_messages, equal_answers
+from helpers.pairing.texts import Texts
 from helpers.runs import replacing
-from helpers.texts import Texts
 
 __all__ = [
+    "FACTS",
     "PUBLISHED_COLUMNS",
+    "ROW_GROUP",
     "Track",
     "finish",
     "push",

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.leaks import LeakReport
+from helpers.pairing.leaks import LeakReport
 
 __all__ = ["Card", "render"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from helpers.answers import ANSWERED, UNUSABLE, Reply, Store, StoreError
+from helpers.answers.store import ANSWERED, UNUSABLE, Reply, Store, StoreError
 from helpers.runs import replacing
 
 __all__ = ["export_jsonl", "import_jsonl", "import_recorded", "stats"]
@@ -60,7 +60,7 @@ def import_recorded(store: Store) -> int:
 
     They are SmolLM2-135M-Instruct's, under five sampling settings, to the drawn requests of the built-in instructions.
     """
-    return import_jsonl(store, Path(__file__).parent / "data" / "recorded.jsonl")
+    return import_jsonl(store, Path(__file__).parents[1] / "data" / "recorded.jsonl")
 
 
 def import_jsonl(store: Store, path: str | Path) -> int:

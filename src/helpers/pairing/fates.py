@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from helpers import anchoring
-from helpers.cube import Cube
-from helpers.texts import Texts, pair_keys
+from helpers.pairing.cube import Cube
+from helpers.pairing.texts import Texts, pair_keys
 
 __all__ = ["EPSILON", "FATES", "PUBLISHED", "Flow", "PairingRules", "follow", "has_texts"]
 

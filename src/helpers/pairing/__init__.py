@@ -1,0 +1,31 @@
+"""Pairs of verdicts: which of two judges' evaluations of one text to prefer, and why the others are left out."""
+
+from helpers.pairing.pairs import (
+    FATES,
+    PUBLISHED,
+    LeakReport,
+    PairingRules,
+    attrition,
+    compare_rules,
+    instruction_pairs,
+    leak_report,
+    make_pairs,
+    pair_rows,
+    split,
+    with_texts,
+)
+
+__all__ = [
+    "FATES",
+    "PUBLISHED",
+    "LeakReport",
+    "PairingRules",
+    "attrition",
+    "compare_rules",
+    "instruction_pairs",
+    "leak_report",
+    "make_pairs",
+    "pair_rows",
+    "split",
+    "with_texts",
+]

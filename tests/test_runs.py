@@ -91,5 +91,5 @@ def test_an_input_is_looked_for_here_and_in_the_project(tmp_path, monkeypatch):
     assert runs.find_input("params/demo.yaml") == runs.project_root() / "params" / "demo.yaml"
     (tmp_path / "mine.csv").write_text("x\n")
     assert runs.find_input("mine.csv") == tmp_path / "mine.csv"
-    with pytest.raises(FileNotFoundError, match=r"'gone\.csv' is neither in"):
+    with pytest.raises(FileNotFoundError, match=r"'gone\.csv' is not there; looked in"):
         runs.find_input("gone.csv")

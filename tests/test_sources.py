@@ -281,7 +281,7 @@ def test_duplicate_ids_are_listed_with_their_places(tmp_path):
 
 
 def test_a_file_that_is_nowhere_is_an_error_that_says_where_it_was_sought(tmp_path):
-    with pytest.raises(SourceError, match=rf"no such file: 'no\.csv' is neither in {re.escape(str(tmp_path))} nor in "):
+    with pytest.raises(SourceError, match=rf"'no\.csv' is not there; looked in {re.escape(str(tmp_path))} and "):
         sources.recipes("no.csv")
     with pytest.raises(SourceError, match=r"no file fits 'no\*\.csv', neither in"):
         sources.recipes("no*.csv")

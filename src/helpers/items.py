@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +14,7 @@ from helpers import keyed, perturbations, principles
 from helpers.perturbations import CONDITIONS
 from helpers.records import SCHEMAS
 
-__all__ = ["condition_names", "edit_contexts", "from_instructions", "from_recipes"]
+__all__ = ["condition_names", "edit_contexts", "from_instructions", "from_recipes", "notes"]
 
 
 def from_recipes(recipes: pd.DataFrame, conditions: Sequence[str] = ("all",), *, seed: int) -> pa.Table:
@@ -40,6 +41,32 @@ def condition_names(conditions: Iterable[str]) -> list[str]:
     """
     asked = {perturbations.canonical(name) for name in conditions if name != "all"}
     return [name for name in CONDITIONS if name in asked or "all" in conditions]
+
+
+def notes(items: pd.DataFrame) -> list[str]:
+    """Say of each graded condition whether its texts are mostly those of a lower rate, and whether it falls short.
+
+    A short recipe cannot bear a rate of 1 %, and one with few names runs out of rewordings: a reader must know.
+    """
+    found = []
+    graded = items[items["perturbation_rate"].between(0, 1, inclusive="neither")]
+    for _, rows in graded.groupby("perturbation_category"):
+        texts = rows.pivot(index="sample_id", columns="perturbation_rate", values="response")
+        names = rows.groupby("perturbation_rate")["dataset_name"].first()
+        reached = rows.groupby("perturbation_rate")["rate_actual"].median()
+        for lower, higher in itertools.pairwise(names.index):
+            same, both = (
+                int((texts[lower] == texts[higher]).sum()),
+                int(texts[[lower, higher]].notna().all(axis=1).sum()),
+            )
+            if 2 * same > both:
+                found.append(f"{names[higher]} equals {names[lower]} in {same:,} of {both:,} recipes")
+        found += [
+            f"{names[rate]} reaches {reached[rate]:.1%} of the words in the median recipe"
+            for rate in names.index
+            if reached[rate] < 0.8 * rate
+        ]
+    return found
 
 
 def edit_contexts(items: pd.DataFrame, *, per_kind: int, seed: int, width: int = 60) -> pd.DataFrame:

@@ -66,7 +66,8 @@ def find_input(name: str) -> Path:
     for base in (Path.cwd(), project_root()):
         if (base / name).exists():
             return base / name
-    raise FileNotFoundError(f"{name!r} is neither in {Path.cwd()} nor in {project_root()}")
+    places = dict.fromkeys(str(base) for base in (Path.cwd(), project_root()) if not Path(name).is_absolute())
+    raise FileNotFoundError(f"{name!r} is not there{'; looked in ' + ' and '.join(places) if places else ''}")
 
 
 def show_path(path: Path) -> str:
@@ -178,10 +179,18 @@ class Run:
         write_text(path.with_name("numbers.tex"), tables.numbers_tex(summary))
         return values
 
-    def finish(self, *, inputs: Mapping[str, Any] | None = None, unfinished: int = 0, **counts: Any) -> None:
+    def finish(
+        self,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        unfinished: int = 0,
+        warnings: Sequence[str] = (),
+        **counts: Any,
+    ) -> None:
         """Record what this stage read, wrote and counted; the manifest is put together from these records.
 
         `unfinished` counts what a later run may still get, such as judgements that failed: the stage is then run again.
+        `warnings` say what a reader of the results must know; the command repeats them.
         """
         record = {
             "stage": self.stage,
@@ -190,6 +199,7 @@ class Run:
             "outputs": {name: sha256(self.path / name) for name in sorted(self.writes)},
             "counts": {key: _plain(value) for key, value in counts.items()},
             "unfinished": unfinished,
+            "warnings": list(warnings),
         }
         write_text(self.path / "stages" / f"{self.stage}.json", to_json(record))
 
@@ -208,6 +218,8 @@ def open_run(params: Params, stage: str) -> Run:
         _run_until(earlier[-1], params)
     for folder in ("data", "tables", "figures", "stages"):
         (run.path / folder).mkdir(parents=True, exist_ok=True)
+    if (run.path / "manifest.json").exists():
+        print("manifest.json is taken back, since this stage is made again; `plumbline run` writes it and the report.")
     for stale in (run.path / "manifest.json", run.path / "stages" / f"{stage}.json"):
         stale.unlink(missing_ok=True)
     summary = run.path / "tables" / "summary.json"
@@ -249,7 +261,9 @@ def manifest(folder: Path, params: Params, given: Mapping[str, Any]) -> dict[str
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": _versions(),
-        "stages": {record["stage"]: {"inputs": record["inputs"], "counts": record["counts"]} for record in records},
+        "stages": {
+            record["stage"]: {key: record[key] for key in ("inputs", "counts", "warnings")} for record in records
+        },
         "outputs": {name: _describe(folder / name) for name in sorted(outputs) if (folder / name).exists()},
     }
 

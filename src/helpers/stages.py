@@ -223,5 +223,8 @@ def _complete(folder: Path, params: Params, given: dict[str, Any], seconds: floa
     manifest = runs.manifest(folder, params, given)
     page = report.build(folder, manifest)
     runs.write_text(folder / "manifest.json", runs.to_json(manifest))
+    for stage, about in manifest["stages"].items():
+        for warning in about["warnings"]:
+            say(f"{stage:<14} note: {warning}")
     say(f"{'report':<14} {runs.show_path(page)}")
     say(f"done in {seconds:.1f} s: {runs.show_path(folder)}")

@@ -103,5 +103,8 @@ class Browser:
             self._draw()
 
     def _export(self) -> None:
+        if self.marked.empty:
+            self.note.value = "nothing is marked, so nothing is written"
+            return
         self.marked.to_csv(self.export_to, index=False, lineterminator="\n")
         self.note.value = f"{len(self.marked)} marked, written to {self.export_to.name} in the run's folder"

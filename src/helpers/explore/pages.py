@@ -171,7 +171,9 @@ def _scale(pair: Mapping[str, Any]) -> str:
     signs = "".join(f'<td style="{CELL}"><b>{mark}</b></td>' for mark in marks)
     steps = "".join(f'<th scope="col" style="{CELL}">{step:g}</th>' for step in HALF_STEPS)
     table = f'<table style="border-collapse:collapse;margin:.4em 0"><tr>{steps}</tr><tr>{signs}</tr></table>'
-    return f"{table}<small>C chosen, R rejected, A anchor</small>"
+    names = {"C": "chosen", "R": "rejected", "A": "anchor"}
+    told = ", ".join(f"{sign} {names[sign]} {_escape(places[sign])}" for sign in nearest)
+    return f"{table}<small>{told}; the boxes are the nearest half steps</small>"
 
 
 def _marked(first: str, second: str) -> tuple[str, str]:

@@ -247,7 +247,7 @@ def _by_rate(
             curve(ax, rows, "perturbation_rate", look, label(judge), shift=shift)
         part = table[table[by] == name]
         ax.set_title(f"{title} (n ≤ {part['n'].max():,} a point)", size=current().small, loc="left")
-        ax.set_xlabel("share of words changed")
+        ax.set_xlabel("share of words asked for")
         ax.xaxis.set_major_locator(MultipleLocator(0.05))
         ax.set_xticks(sorted(part["perturbation_rate"].unique()), minor=True)
         percent(ax, "x")

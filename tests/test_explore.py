@@ -154,7 +154,7 @@ def test_the_inserted_words_with_the_rest_are_the_perturbed_text(data: st.DataOb
 
 def test_scores_and_anchor_stand_on_one_scale() -> None:
     seen = Reader(explore.pair_html(pair(anchor_score=4.0))).text
-    assert "C chosen, R rejected, A anchor" in seen
+    assert "the boxes are the nearest half steps" in seen
     assert "R A" in seen
 
 

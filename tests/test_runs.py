@@ -56,20 +56,29 @@ def test_a_table_that_is_not_there_or_not_whole_is_named(run):
 
 def test_numbers_of_the_stages_stand_side_by_side_and_a_missing_one_is_null(run):
     run.numbers(n=1, share=float("nan"))
-    runs.Run(run.path, STAGES[1], run.params).numbers(n=2)
+    run.finish()
+    other = runs.Run(run.path, STAGES[1], run.params)
+    other.numbers(n=2)
+    other.finish()
     summary = json.loads((run.path / "tables" / "summary.json").read_text())
     assert summary == {STAGES[0]: {"n": 1, "share": None}, STAGES[1]: {"n": 2}}
     assert r"\newcommand" in (run.path / "tables" / "numbers.tex").read_text()
 
 
 def test_opening_a_stage_again_takes_back_what_it_said_and_the_manifest(run):
-    run.numbers(n=1)
     run.finish(rows=3)
+    runs.Run(run.path, STAGES[2], run.params).finish()
     (run.path / "manifest.json").write_text("{}")
     again = runs.open_run(Params(), STAGES[0])
-    assert json.loads((again.path / "tables" / "summary.json").read_text()) == {}
     assert not (again.path / "manifest.json").exists()
-    assert not (again.path / "stages" / f"{STAGES[0]}.json").exists()
+    assert not list((again.path / "stages").iterdir())
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"stage": "02_jud', "{}", "\x00"])
+def test_a_damaged_record_counts_as_none(run, damage):
+    run.finish()
+    (run.path / "stages" / f"{STAGES[0]}.json").write_text(damage)
+    assert runs.read_record(run.path, STAGES[0]) == {}
 
 
 def test_a_stage_records_the_parameters_it_was_given_and_the_hash_of_what_it_wrote(run):

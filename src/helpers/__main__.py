@@ -23,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.command(options) or 0)
+    except BrokenPipeError:
+        return 0  # whoever read our lines has seen enough
     except (ParameterError, OSError, ValueError, RuntimeError) as error:
         print(f"plumbline: {error}", file=sys.stderr)
         return 1

@@ -28,7 +28,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.params import Params, dump
+from helpers.params import Params, dump, load
 from helpers.records import SCHEMAS
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield beside
         os.replace(beside, path)
+    except OSError as error:
+        raise OSError(error.errno, f"{show_path(path)} was not written: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
 
@@ -110,6 +112,7 @@ class Run:
     stage: str
     params: Params
     writes: set[str] = field(default_factory=set)
+    cited: dict[str, Any] = field(default_factory=dict)
 
     def write(
         self, name: str, table: pd.DataFrame | pa.Table | Iterable[pa.Table], schema: pa.Schema | None = None
@@ -169,14 +172,8 @@ class Run:
         return shown
 
     def numbers(self, **values: Any) -> dict[str, Any]:
-        """Put the numbers that this stage's prose cites into summary.json and numbers.tex, and hand them back."""
-        from helpers import tables
-
-        path = self.path / "tables" / "summary.json"
-        summary = json.loads(path.read_text()) if path.exists() else {}
-        summary[self.stage] = {**summary.get(self.stage, {}), **{key: _plain(value) for key, value in values.items()}}
-        write_text(path, to_json(summary))
-        write_text(path.with_name("numbers.tex"), tables.numbers_tex(summary))
+        """Note the numbers that this stage's prose cites, and hand them back; `finish` writes them."""
+        self.cited.update({key: _plain(value) for key, value in values.items()})
         return values
 
     def finish(
@@ -197,35 +194,54 @@ class Run:
             "params": self.params.model_dump(include=self.params.model_fields_set),
             "inputs": dict(inputs or {}),
             "outputs": {name: sha256(self.path / name) for name in sorted(self.writes)},
+            "numbers": self.cited,
             "counts": {key: _plain(value) for key, value in counts.items()},
             "unfinished": unfinished,
             "warnings": list(warnings),
         }
         write_text(self.path / "stages" / f"{self.stage}.json", to_json(record))
+        write_summary(self.path)
+
+
+def read_record(folder: Path, stage: str) -> dict[str, Any]:
+    """Return what a stage recorded of itself; a record that is missing or damaged is an empty one."""
+    try:
+        record = json.loads((folder / "stages" / f"{stage}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) and record.get("stage") == stage else {}
+
+
+def write_summary(folder: Path) -> None:
+    """Write tables/summary.json and numbers.tex anew from the records of the stages."""
+    from helpers import tables
+
+    records = {stage: read_record(folder, stage) for stage in STAGES}
+    summary = {stage: record["numbers"] for stage, record in records.items() if record}
+    write_text(folder / "tables" / "summary.json", to_json(summary))
+    write_text(folder / "tables" / "numbers.tex", tables.numbers_tex(summary))
 
 
 def open_run(params: Params, stage: str) -> Run:
-    """Open the run's folder for a stage; whatever an earlier run of this stage said of itself is taken back.
+    """Open the run's folder for a stage; what this stage and later ones have said of themselves is taken back.
 
-    The manifest goes too, since a run in which a stage is being made again is not complete. Stages before this one that
-    have not been run are run first, so that every notebook works alone.
+    The manifest goes too: a run in which a stage is being made again is not complete. Stages before this one that have
+    not been run, or whose inputs have been made again since, are run first, so that every notebook works alone.
     """
     if stage not in STAGES:
         raise ValueError(f"{stage!r} is not a stage; known are: {', '.join(STAGES)}")
     run = Run(outputs_folder() / params.run_id, stage, params)
     earlier = STAGES[: STAGES.index(stage)]
-    if not all((run.path / "stages" / f"{name}.json").exists() for name in earlier):
+    if not all(read_record(run.path, name) for name in earlier):
         _run_until(earlier[-1], params)
     for folder in ("data", "tables", "figures", "stages"):
         (run.path / folder).mkdir(parents=True, exist_ok=True)
     if (run.path / "manifest.json").exists():
         print("manifest.json is taken back, since this stage is made again; `plumbline run` writes it and the report.")
-    for stale in (run.path / "manifest.json", run.path / "stages" / f"{stage}.json"):
+    resting = [run.path / "stages" / f"{later}.json" for later in STAGES[STAGES.index(stage) :]]
+    strays = [path for folder in ("data", "tables") for path in (run.path / folder).glob(".*")]
+    for stale in (run.path / "manifest.json", *resting, *strays):
         stale.unlink(missing_ok=True)
-    summary = run.path / "tables" / "summary.json"
-    if summary.exists():
-        kept = {key: value for key, value in json.loads(summary.read_text()).items() if key != stage}
-        write_text(summary, to_json(kept))
     return run
 
 
@@ -238,9 +254,11 @@ def plain_text(table: pa.Table) -> pa.Table:
 def _run_until(stage: str, params: Params) -> None:
     folder = outputs_folder() / params.run_id
     print(f"{show_path(folder)} is not complete up to {stage}: running the notebooks before this one first.")
+    given = {name: value for name in STAGES for name, value in read_record(folder, name).get("params", {}).items()}
+    given |= params.model_dump(include=params.model_fields_set)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "params.yaml"
-        file.write_text(dump(params), encoding="utf-8")
+        file.write_text(dump(load(overrides=given)), encoding="utf-8")
         command = [sys.executable, "-m", "helpers", "run", str(file), "--until", stage]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     print(done.stdout, end="")
@@ -250,7 +268,7 @@ def _run_until(stage: str, params: Params) -> None:
 
 def manifest(folder: Path, params: Params, given: Mapping[str, Any]) -> dict[str, Any]:
     """Put together what a complete run says of itself, from the records of its stages and the files in its folder."""
-    records = [json.loads((folder / "stages" / f"{stage}.json").read_text()) for stage in STAGES]
+    records = [read_record(folder, stage) for stage in STAGES]
     outputs = {name for record in records for name in record["outputs"]} | {"tables/summary.json", "tables/numbers.tex"}
     return {
         "run_id": folder.name,

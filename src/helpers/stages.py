@@ -63,6 +63,10 @@ def run(
 def _run(
     folder: Path, params: Params, force: bool, until: str, given: dict[str, Any], say: Callable[[str], None]
 ) -> Path:
+    if len(params.judges) < 2 and until in STAGES[3:]:
+        raise StageError(
+            f"'judges' is {params.judges}: one judge makes no pairs; add another, or stop with --until {STAGES[2]}"
+        )
     started = time.monotonic()
     runs.write_text(folder / "params.yaml", dump(params))
     stages = STAGES[: STAGES.index(until) + 1]
@@ -170,7 +174,7 @@ class _Keys:
 
     def of(self, stage: str, notebook: Path, values: Mapping[str, Any]) -> str:
         earlier = STAGES[: STAGES.index(stage)]
-        records = [_read_record(self.folder, name) for name in earlier]
+        records = [runs.read_record(self.folder, name) for name in earlier]
         data = [item for record in records for item in record.get("outputs", {}).items() if item[0].startswith("data/")]
         kept = {name: value for name, value in values.items() if name not in VOLATILE}
         parts = [*self.common, runs.sha256(notebook), sorted(kept.items()), sorted(data)]
@@ -188,7 +192,7 @@ def _file_hashes(params: Params) -> Iterable[str]:
     """Yield the hash of every local file that the parameters name; a built-in or a hub's name stands for itself."""
     for name in (params.recipes, params.instructions, params.principle_mix, params.models_file):
         try:
-            found = readers.paths(name.removeprefix("hf:"))
+            found = readers.paths(name.removeprefix("hf:").partition(":")[0] if name.startswith("hf:") else name)
         except readers.SourceError:
             found = []
         files = [file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))]
@@ -196,13 +200,8 @@ def _file_hashes(params: Params) -> Iterable[str]:
         yield from (runs.sha256(file) for file in files if file.is_file())
 
 
-def _read_record(folder: Path, stage: str) -> dict[str, Any]:
-    path = folder / "stages" / f"{stage}.json"
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
 def _is_current(folder: Path, stage: str, key: str) -> bool:
-    record = _read_record(folder, stage)
+    record = runs.read_record(folder, stage)
     if record.get("key") != key or record.get("unfinished"):
         return False
     return all(
@@ -211,7 +210,7 @@ def _is_current(folder: Path, stage: str, key: str) -> bool:
 
 
 def _seal(folder: Path, stage: str, key: str) -> None:
-    record = _read_record(folder, stage)
+    record = runs.read_record(folder, stage)
     if not record:
         raise StageError(f"{stage} ran to its end but recorded nothing: its last cell must call `run.finish(...)`")
     runs.write_text(folder / "stages" / f"{stage}.json", runs.to_json(record | {"key": key}))
@@ -220,6 +219,7 @@ def _seal(folder: Path, stage: str, key: str) -> None:
 def _complete(folder: Path, params: Params, given: dict[str, Any], seconds: float, say: Callable[[str], None]) -> None:
     from helpers import report
 
+    runs.write_summary(folder)
     manifest = runs.manifest(folder, params, given)
     page = report.build(folder, manifest)
     runs.write_text(folder / "manifest.json", runs.to_json(manifest))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from helpers.export.card import Card
 from helpers.pairing import PairingRules, scale
 from helpers.pairing.leaks import LeakReport, leak_report
 from helpers.params import Params
-from helpers.runs import Run
+from helpers.runs import Run, read_record
 
 __all__ = ["card", "certificates", "rules", "write"]
 
@@ -30,7 +29,7 @@ RULES_ONLY = "Every judge is a program that applies written rules: the pairs sho
 
 def card(run: Run, flow: pd.DataFrame, leaks: Mapping[str, LeakReport], licence: str = "") -> Card:
     """Collect what the run's dataset card states; `licence` is that of an input which is not built in."""
-    sampling, judging = _stage(run, "01_sampling"), _stage(run, "02_judging")
+    sampling, judging = read_record(run.path, "01_sampling"), read_record(run.path, "02_judging")
     kinds = judging["counts"]["models"]
     panel = [*judging["params"]["judges"], *judging["params"]["instruction_judges"]]
     judges = {name: kinds[name] for name in panel}
@@ -57,7 +56,6 @@ def certificates(
     return {
         name: leak_report(pairs[pairs["split"] == "train"], pairs[pairs["split"] == "validation"], texts=texts)
         for name, (pairs, texts) in tracks.items()
-        if len(pairs)
     }
 
 
@@ -123,11 +121,6 @@ def rules(chosen: Params) -> PairingRules:
         max_pairs=chosen.max_pairs,
         min_scores=chosen.min_scores,
     )
-
-
-def _stage(run: Run, stage: str) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((run.path / "stages" / f"{stage}.json").read_text())
-    return record
 
 
 def _made(run: Run, sampling: Mapping[str, Any]) -> list[str]:

@@ -115,6 +115,7 @@ def group_means(frame: pd.DataFrame, value: str, by: Sequence[str], *, seed: int
     [['a', 1.0, 1.0, 1.0, 2, 1]]
     """
     need(frame, ["sample_id", value, *by], "rows")
+    frame = frame.dropna(subset=list(by))
     groups = frame.groupby(list(by), sort=True, observed=True)
     table = groups[value].agg(estimate="mean", n="count", rows="size").reset_index()
     table = table.assign(n_missing=table["rows"] - table["n"]).drop(columns="rows")
@@ -122,7 +123,11 @@ def group_means(frame: pd.DataFrame, value: str, by: Sequence[str], *, seed: int
         return Resampled(table, np.empty((n_boot, 0)))
     recipe, n_recipes = recipe_codes(frame["sample_id"])
     values = frame[value].to_numpy(dtype=float, na_value=np.nan)
-    codes, shape, used = groups.ngroup().to_numpy(), (n_recipes, len(table)), ~np.isnan(values)
+    codes, shape, used = (
+        groups.ngroup().to_numpy(dtype="int64"),
+        (n_recipes, len(table)),
+        ~np.isnan(values),
+    )
     sums = cells(recipe, codes, shape, np.where(used, values, 0.0))
     counts = cells(recipe, codes, shape, used.astype(float))
     draws = resample(lambda weights: (weights @ sums) / (weights @ counts), n_recipes, seed=seed, n_boot=n_boot)

@@ -19,6 +19,7 @@ __all__ = ["Given", "ParameterError", "coerce", "read_file"]
 
 NULLS = {"", "~", "null", "Null", "NULL"}
 BOOLS = dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+MOST_DIGITS = 100
 INT = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.0*)?\Z")
 FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 
@@ -41,7 +42,14 @@ def read_file(path: Path) -> dict[str, Given]:
     Raises ParameterError for a file that is missing, no UTF-8, no YAML or no mapping, and for a key given twice.
     """
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        text = path.read_text(encoding="utf-8")
+        for token in yaml.scan(text, Loader=yaml.BaseLoader):
+            if isinstance(token, yaml.AliasToken):
+                line = token.start_mark.line + 1
+                raise ParameterError(f"{path}, line {line}: aliases such as *{token.value} are not supported")
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except RecursionError:
+        raise ParameterError(f"{path}: is nested too deeply") from None
     except OSError as error:
         raise ParameterError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -140,7 +148,7 @@ def _from_text(name: str, text: str, item: Given, kinds: set[type]) -> Any:
         return _mapping(name, text, item.where)
     if bool in kinds:
         return BOOLS.get(text, text)
-    if int in kinds and INT.match(text):
+    if int in kinds and INT.match(text) and len(text) < MOST_DIGITS:
         return int(text.partition(".")[0])
     if float in kinds and FLOAT.match(text):
         return float(text)

@@ -30,7 +30,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_distinct)]
 Count = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -101,6 +101,8 @@ class Params(BaseModel):
                 f"'completions_per_instruction' is {self.completions_per_instruction}, "
                 f"but 'models' lists only {len(self.models)}"
             )
+        if self.run_id.startswith("answers.sqlite"):
+            raise ValueError(f"'run_id' is {self.run_id!r}, the name of the answer store; choose another")
         if self.engine == "dask" and not self.dask_scheduler:
             raise ValueError("'engine' is dask, so 'dask_scheduler' must give its address")
         if self.conditions != ["all"]:

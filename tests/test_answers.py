@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -156,7 +157,9 @@ def test_a_foreign_file_is_refused_by_name_and_left_alone(tmp_path, write):
     path = tmp_path / "answers.sqlite"
     write(path)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"answers\.sqlite.*not an answer store: move the file away"):
+    with pytest.raises(
+        StoreError, match=r"answers\.sqlite.*not an answer store: move the file away with its -wal and -shm"
+    ):
         Store(path)
     assert path.read_bytes() == before
 
@@ -168,8 +171,68 @@ def test_a_damaged_store_is_an_error_that_names_the_file_and_the_way_out(tmp_pat
     data = bytearray(path.read_bytes())
     data[len(data) // 4 : len(data) // 2] = b"\xff" * (len(data) // 2 - len(data) // 4)
     path.write_bytes(data)
-    with pytest.raises(StoreError, match=r"answers\.sqlite.*damaged: move it away"), Store(path) as store:
+    with (
+        pytest.raises(StoreError, match=r"answers\.sqlite.*damaged: move it away with its -wal and -shm"),
+        Store(path) as store,
+    ):
         store.get_many([key(str(number)) for number in range(5000)])
+
+
+def test_a_file_that_was_moved_without_its_log_is_missed_and_the_log_is_left_alone(tmp_path):
+    path, log, kept = tmp_path / "answers.sqlite", tmp_path / "answers.sqlite-wal", tmp_path / "kept.sqlite"
+    open_one = Store(path)
+    open_one.put([reply("a")])
+    path.rename(kept)
+    before = log.read_bytes()
+    assert before
+    for begin in (lambda: None, path.touch):
+        begin()
+        with pytest.raises(
+            StoreError, match=r"answers\.sqlite: is missing or empty.* put answers\.sqlite back, or move"
+        ):
+            Store(path)
+        assert log.read_bytes() == before
+    kept.rename(path)
+    with Store(path) as again:
+        assert texts(again, "a") == ["answer to a"]
+    open_one.close()
+
+
+def test_a_checkpoint_leaves_every_answer_in_the_file_itself(tmp_path):
+    path, copy = tmp_path / "answers.sqlite", tmp_path / "copy.sqlite"
+    with Store(path) as store, Store(path) as other:
+        store.put([reply("a")])
+        store.checkpoint()
+        shutil.copy(path, copy)
+        with Store(copy) as alone:
+            assert texts(alone, "a") == ["answer to a"]
+        assert (tmp_path / "answers.sqlite-wal").stat().st_size == 0
+        assert texts(other, "a") == ["answer to a"]
+
+
+def test_a_checkpoint_neither_waits_nor_fails_beside_readers_and_writers(tmp_path):
+    with Store(tmp_path / "answers.sqlite") as store, Store(tmp_path / "answers.sqlite") as other:
+        store.put([reply("a"), reply("b")])
+        for reader in (store, other):
+            rows = reader.query("SELECT key FROM replies")
+            next(rows)
+            list(other.query("BEGIN IMMEDIATE"))
+            store.checkpoint()
+            list(other.query("COMMIT"))
+            rows.close()
+        store.put([reply("c")])
+        assert texts(other, "a", "c") == ["answer to a", "answer to c"]
+
+
+def test_closing_leaves_every_answer_in_the_file_although_another_has_it_open(tmp_path):
+    path, copy = tmp_path / "answers.sqlite", tmp_path / "copy.sqlite"
+    with Store(path):
+        with Store(path) as store:
+            store.put([reply("a")])
+        store.close()  # twice does no harm
+        shutil.copy(path, copy)
+    with Store(copy) as alone:
+        assert texts(alone, "a") == ["answer to a"]
 
 
 def test_a_folder_in_the_place_of_the_file_is_an_error_that_says_so(tmp_path):

@@ -1,13 +1,17 @@
 """The flow of requests against a scripted server, on a fake clock."""
 
 import asyncio
+import html
 import json
+import re
+import shutil
 import statistics
 import types
 from collections import Counter
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given, settings
@@ -411,21 +415,84 @@ async def test_twenty_rows_refused_one_after_the_other_stop_a_model(store):
     assert "rows failed one after the other, the last with bad_request: temperature is not supported" in tally.stopped
 
 
-@pytest.mark.parametrize("status", [200, 400, 401, 500])
-async def test_a_key_goes_to_the_server_and_nowhere_else(status, store, monkeypatch, capsys, caplog):
-    secret = "sk-very-secret-0123456789"
-    monkeypatch.setenv("JUDGE_KEY", f"{secret}\n")
-    echo = completion(f"your key is {secret}") | {"error": {"message": f"bad key {secret}"} if status != 200 else None}
-    async with Server(lambda body: Reply(status, echo)) as server:
+KEY = "sk-MARKER/key+42SECRET"
+SPELLINGS = {
+    "plain": KEY,
+    "escaped slash": KEY.replace("/", r"\/"),
+    "unicode escapes": "".join(f"\\u{ord(letter):04x}" for letter in KEY),
+    "capital unicode escapes": "".join(f"\\u{ord(letter):04X}" for letter in KEY),
+    "some escapes": KEY.replace("M", r"\u004d").replace("+", r"\u002B"),
+    "nested": json.dumps(json.dumps(KEY.replace("s", r"\u0073").replace("/", r"\/"))).strip('"'),
+    "quoted": quote(KEY, safe=""),
+    "quoted twice": quote(quote(KEY, safe=""), safe=""),
+    "entities": "".join(f"&#{ord(letter)};" for letter in KEY),
+}
+
+
+def readings(text: str) -> set[str]:
+    """Everything that a text may mean to somebody who undoes its escapes, a few times over."""
+    found = {text}
+    for _ in range(4):
+        for one in list(found):
+            found |= {unquote(one), html.unescape(one), one.replace("\0", "")}
+            found.add(re.sub(r"\\+(?:u([0-9a-fA-F]{4})|([^\w\s]))", lambda m: m[2] or chr(int(m[1], 16)), one))
+    return found
+
+
+def echoes(spelled: str) -> dict[str, Reply]:
+    """A server that repeats the key wherever it can."""
+    raw = b"<html>" + spelled.encode()
+    fields = {"reasoning": "KEY", "refusal": "KEY", "finish_reason": "KEY", "model": "KEY"}
+    answer = json.dumps(completion("your key is KEY", **fields)).replace("KEY", spelled).encode()
+    parts = json.dumps(completion([{"type": "text", "text": KEY[:5]}, {"type": "text", "text": KEY[5:]}])).encode()
+    error = json.dumps({"error": {"message": "x" * 280 + " KEY", "KEY": 1}}).replace("KEY", spelled).encode()
+    return {
+        "answer": Reply(200, answer),
+        "answer in parts": Reply(200, parts),
+        "no JSON": Reply(200, raw),
+        "UTF-16": Reply(401, KEY.encode("utf-16-le")),
+        **{str(status): Reply(status, error) for status in (400, 401, 429, 500)},
+        "redirect": Reply(302, b"", {"Location": f"https://example.org/?key={spelled}"}),
+        "no HTTP": Reply(200, b"", {f"no header {spelled}": "x"}),
+        "cookie": Reply(401, b"{}", {"Set-Cookie": f"{spelled} {KEY}; {KEY}=@,"}),
+    }
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("place", echoes(""))
+async def test_a_key_goes_to_the_server_and_nowhere_else(place, spelled, store, monkeypatch, capfd, caplog):
+    monkeypatch.setenv("JUDGE_KEY", f"{KEY}\n")
+    async with Server(lambda body: echoes(spelled)[place]) as server:
         models = {"judge": model(server, key_env="JUDGE_KEY")}
         outcome = await ask(server, store, rows(3), models=models, usable=judges.has_text)
-    assert f"Authorization: Bearer {secret}" in server.headers[0]
-    store.query("PRAGMA wal_checkpoint")
-    written = b"".join(file.read_bytes() for file in store.path.parent.iterdir())
-    assert b"***" in written
-    assert secret.encode() not in written
-    shown = f"{outcome}{outcome.table()}{models}{capsys.readouterr()}{caplog.text}"
-    assert secret not in shown
+    assert f"Authorization: Bearer {KEY}" in server.headers[0]
+    try:
+        outcome.check()
+    except Stopped as stopped:
+        shown = str(stopped)
+    else:
+        shown = ""
+    stored = list(store.query("SELECT * FROM replies"))
+    assert stored
+    texts = [text for row in stored for text in row if isinstance(text, str)]
+    texts += [*outcome.failed.values(), *map(str, outcome.tallies.values()), outcome.table().to_csv(), shown]
+    texts += [str(outcome), str(models), *capfd.readouterr(), caplog.text]
+    if place not in ("answer in parts", "cookie"):
+        assert any("***" in text for text in texts)
+    if place == "answer in parts":  # beside its raw form, where the key is in pieces
+        assert {row[0] for row in store.query("SELECT text FROM replies")} == {"***"}
+    assert [text for text in texts if any(KEY in reading for reading in readings(text))] == []
+    # Nor the beginning of one that was cut off.
+    assert [text for text in texts if "sk-MARK" in text] == []
+
+
+async def test_an_error_of_a_server_is_one_short_line(store):
+    lines = Reply(400, {"error": {"message": "no\r\n\tsuch \x1b[31m\x00\u2028\u202emodel\n" + "x" * 5_000}})
+    async with Server(lambda body: lines) as server:
+        outcome = await ask(server, store, rows())
+    (told,) = outcome.failed.values()
+    assert told == f"bad_request: {'no such [31m model ' + 'x' * 280}…"
+    assert next(store.query("SELECT error FROM replies")) == (told,)
 
 
 async def test_limits_a_minute_space_the_requests_out(store):
@@ -493,6 +560,14 @@ async def test_cancelling_loses_nothing_that_was_answered(store):
         assert len(server.bodies) == sent + 81
 
 
+async def test_after_asking_every_answer_is_in_the_file_itself(store, tmp_path):
+    async with Server(lambda body: GOOD) as server:
+        outcome = await ask(server, store, rows(3))
+    shutil.copy(store.path, tmp_path / "copy.sqlite")  # without -wal, as if the kernel were killed now
+    with Store(tmp_path / "copy.sqlite") as copy:
+        assert [answer.text for answer in copy.get_many(outcome.keys)] == ['{"overall_score": 4.0}'] * 3
+
+
 async def test_a_mistake_in_the_callers_function_surfaces_as_itself(store):
     async with Server(lambda body: GOOD) as server:
         with pytest.raises(ZeroDivisionError):
@@ -535,7 +610,7 @@ async def test_progress_counts_every_row_once(store, capsys):
         with Progress(10, "Judging", interactive=False) as progress:
             await ask(server, store, [*rows(9), *rows(1)], progress=progress)
     assert (progress.done, progress.failed, progress.stored, progress.tokens) == (6, 1, 3, 6 * 1020)
-    assert capsys.readouterr().out.startswith("Judging: 10 of 10, 1 failed, 3 from the store, 6,120 tokens, in ")
+    assert capsys.readouterr().out.startswith("Judging: 10 of 10, 1 failed, 3 stored or repeated, 6,120 tokens, in ")
 
 
 async def test_built_in_judges_answer_through_the_same_store(store, monkeypatch):

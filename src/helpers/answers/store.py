@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -37,8 +37,13 @@ CREATE TABLE IF NOT EXISTS written (key BLOB PRIMARY KEY, model TEXT NOT NULL) S
 """
 ADVICE = {
     "SQLITE_FULL": "the disk is full: free some space and run again, every answer stored so far is kept",
-    "SQLITE_NOTADB": "this is not an answer store: move the file away, and a new store is begun",
-    "SQLITE_CORRUPT": "the file is damaged: move it away, and import your last `plumbline answers` export",
+    "SQLITE_NOTADB": (
+        "this is not an answer store: move the file away with its -wal and -shm files, and a new store is begun"
+    ),
+    "SQLITE_CORRUPT": (
+        "the file is damaged: move it away with its -wal and -shm files, "
+        "and import your last `plumbline answers` export"
+    ),
     "SQLITE_BUSY": "another program keeps the file locked: end that program and run again",
     "SQLITE_READONLY": "the file or its folder is read-only: change its permissions",
     "SQLITE_CANTOPEN": "the file cannot be opened: it must be a file in a folder that can be written to",
@@ -125,6 +130,7 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._check_whole()
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
@@ -141,6 +147,15 @@ class Store:
                 self._db.execute(statement)
             if owner != APPLICATION_ID:
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+    def _check_whole(self) -> None:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        # In this order: a process that is just beginning the file writes to the log last.
+        if _size(log) and not _size(self.path):
+            raise StoreError(
+                f"{self.path}: is missing or empty, and {log.name} beside it may hold its latest answers: "
+                f"put {self.path.name} back, or move {log.name} away too and a new store is begun"
+            )
 
     def _write_ahead(self) -> None:
         # The one statement that does not wait for another process that is just beginning the same file.
@@ -161,8 +176,19 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was put is on it already."""
+        """Close the file, with everything in it that was put."""
+        self.checkpoint()
         self._db.close()
+
+    def checkpoint(self) -> None:
+        """Move what was put from the -wal file into the file itself, as far as other readers allow, without waiting."""
+        # What cannot be moved now is safe where it is, and SQLite will move it.
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA busy_timeout = 0")
+            try:
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000:.0f}")
 
     def put(self, replies: Iterable[Reply]) -> None:
         """Store replies in one transaction: all of them are on the file when this returns, or none and an error."""
@@ -248,3 +274,7 @@ class Store:
             name = getattr(error, "sqlite_errorname", "")
             advice = next((text for code, text in ADVICE.items() if name.startswith(code)), "see the message")
             raise StoreError(f"{self.path}: {error} ({advice})") from None
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

@@ -114,7 +114,7 @@ class Asking:
         lane.tally.sent += 1
         try:
             http = await post(server.url, server.headers, json.dumps(asked).encode(), lane.model.timeout_s)
-            exchange = read(server.scrubbed(http), now=self.clock.now(), logprobs=bool(asked.get("logprobs")))
+            exchange = read(http, now=self.clock.now(), logprobs=bool(asked.get("logprobs")))
             cost = _charged(lane.model, exchange)
         except (aiohttp.ClientError, OSError) as error:
             exchange = endpoint.broken(error)
@@ -123,7 +123,7 @@ class Asking:
             self.in_flight -= 1
             self.budget.settle(reserved, reserved if cost is None else cost)
             self.settled.set()
-        return exchange
+        return server.finished(exchange)
 
     async def _keep(self, lane: Lane, row: Row, exchange: Exchange) -> bool:
         """Store a reply, count it, and say whether to ask again."""

@@ -22,6 +22,7 @@ from helpers.judges.lanes import Row
 from helpers.judges.models import Model, keys
 from helpers.judges.reading import Http
 from helpers.judges.reading import read as read_reply
+from helpers.judges.scrubbing import finished
 
 __all__ = ["read", "write"]
 
@@ -80,6 +81,7 @@ def read(files: Iterable[str | Path], *, models: Mapping[str, Model], store: Sto
                 counts["failed"] += len(replies) - len(answers)
                 for reason in ("unknown", "unreadable"):
                     counts[reason] += found.count(reason)
+    store.checkpoint()
     return counts
 
 
@@ -125,7 +127,7 @@ def _reply(line: bytes, owners: Mapping[bytes, str], models: Mapping[str, Model]
     content = response.get("body") or {"error": result.get("error")}
     status = response.get("status_code")
     http = Http(status if isinstance(status, int) else 0, {}, json.dumps(content).encode())
-    exchange = read_reply(http, now=0.0)
+    exchange = finished(read_reply(http, now=0.0))
     # Whether there is a verdict in it is seen when it is asked for.
     state = UNUSABLE if exchange.kind in ("answer", "empty") else FAILED
     return endpoint.as_reply(models[owners[key]], key, exchange, state, time.time())

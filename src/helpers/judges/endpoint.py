@@ -12,11 +12,11 @@ import aiohttp
 from helpers.answers import Reply, Request
 from helpers.answers.store import FAILED
 from helpers.judges.models import Model
-from helpers.judges.reading import LONGEST_MESSAGE, Exchange, Http
+from helpers.judges.reading import Exchange, Http
+from helpers.judges.scrubbing import finished, spellings
 
 __all__ = ["Post", "Server", "as_reply", "body", "broken", "post", "session"]
 
-SHORTEST_SECRET = 8  # a shorter one is a placeholder, and may be an ordinary word
 # aiohttp would obey the proxy variables by reading them again for every request.
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -24,18 +24,18 @@ LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 class Server:
     """Where requests go; the only holder of a key, which it neither shows nor lets back in.
 
-    >>> Server("http://h/v1", "sk-12345678").scrubbed(Http(401, {}, b"bad key sk-12345678")).data
-    b'bad key ***'
+    >>> Server("http://h/v1", "sk-12345678").finished(Exchange("auth", "bad key sk-12345678")).message
+    'bad key ***'
     """
 
     def __init__(self, base_url: str, secret: str = "") -> None:
         self.url = f"{base_url.rstrip('/')}/chat/completions"
         self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
-        self._secret = secret.encode() if len(secret) >= SHORTEST_SECRET else b""
+        self._secret = spellings(secret)
 
-    def scrubbed(self, http: Http) -> Http:
-        """Blank out the key in a reply, before anything reads it."""
-        return http._replace(data=http.data.replace(self._secret, b"***")) if self._secret else http
+    def finished(self, exchange: Exchange) -> Exchange:
+        """Blank out the key in all that an exchange says, before anything else sees it, and put its error on a line."""
+        return finished(exchange, self._secret)
 
 
 Post = Callable[[str, Mapping[str, str], bytes, float], Awaitable[Http]]
@@ -98,7 +98,7 @@ def broken(error: Exception) -> Exchange:
     """
     kind = "timeout" if isinstance(error, TimeoutError) else "broken"
     kind = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else kind
-    return Exchange(kind, f"{type(error).__name__}: {error}"[:LONGEST_MESSAGE])
+    return Exchange(kind, f"{type(error).__name__}: {error}")
 
 
 def as_reply(

@@ -17,6 +17,7 @@ from helpers.judges.endpoint import Post, Server
 from helpers.judges.lanes import Lane, Row
 from helpers.judges.ledger import Ledger
 from helpers.judges.models import Model, ModelError, keys
+from helpers.judges.scrubbing import one_line
 from helpers.progress import Progress
 
 __all__ = ["ask", "equal_repeats", "has_text"]
@@ -149,8 +150,9 @@ class _Flow:
                 beat.cancel()
 
     def close(self) -> None:
-        """Store what has arrived, and name what was not asked."""
+        """Store what has arrived, also in the file itself, and name what was not asked."""
         self.asking.ledger.flush()
+        self.asking.ledger.store.checkpoint()
         outcome = self.asking.outcome
         for lane in self.lanes.values():
             lane.tally.not_asked = len(lane.todo)
@@ -211,7 +213,9 @@ def _rule_replies(model: Model, rows: Iterable[Row], now: float) -> list[Reply]:
             text = rules.reply(model.name, row.request.messages)
             replies.append(reply._replace(text=text, finish_reason="stop"))
         except Exception as error:  # about one text; the others are judged all the same
-            replies.append(reply._replace(state=FAILED, error=f"rule_error: {type(error).__name__}: {error}"))
+            replies.append(
+                reply._replace(state=FAILED, error=f"rule_error: {one_line(f'{type(error).__name__}: {error}')}")
+            )
     return replies
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-__all__ = ["LONGEST_MESSAGE", "Exchange", "Http", "read"]
+__all__ = ["Exchange", "Http", "read"]
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429})
 TOO_LONG = re.compile(
@@ -21,7 +21,6 @@ TOO_LONG = re.compile(
     r"|max_\w*tokens\W{1,3}must be at least 1",
     re.IGNORECASE,
 )
-LONGEST_MESSAGE = 500
 SHORTEST_WAIT_S = 0.1
 
 
@@ -36,6 +35,7 @@ class Http(NamedTuple):
 class Exchange(NamedTuple):
     """One reply, read. `kind` is `answer`, `empty`, or what went wrong; `wait` is what the server asks for, in s.
 
+    Its texts are the server's own until they went through `scrubbing.finished`.
     The fields from `served_model` on are the last ones of `answers.Reply`.
     """
 
@@ -132,7 +132,7 @@ def _failure(http: Http, payload: Any, choice: dict[str, Any], raw: str, now: fl
     metadata = fields.get("metadata")
     if kind == "auth" and isinstance(metadata, dict) and "reasons" in metadata:
         kind = "moderated"  # a router's 403 about this one text
-    return Exchange(kind, message.strip()[:LONGEST_MESSAGE], _wait(http.headers, now), raw=raw)
+    return Exchange(kind, message, _wait(http.headers, now), raw=raw)
 
 
 def _kind(status: int, codes: set[str], param: str, message: str) -> str:

@@ -25,7 +25,7 @@ def test_a_batch_prints_one_line_in_thirty_seconds_and_one_at_the_end(capsys):
     assert len(lines) == 3
     # After 30 s: 30 x 10 rows and 100 stored; 10 a second, and 600 are left.
     assert lines[0] == (
-        "Judging: 400 of 1,000, 30 failed, 100 from the store, 30,000 tokens, cost 0.3000, "
+        "Judging: 400 of 1,000, 30 failed, 100 stored or repeated, 30,000 tokens, cost 0.3000, "
         "10.0 a second, about 60 s left"
     )
     assert lines[-1].endswith("cost 0.6500, in 65 s")

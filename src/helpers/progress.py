@@ -20,7 +20,7 @@ class Progress:
 
     >>> with Progress(3, "Judging", interactive=False) as progress:
     ...     progress.add(done=2, stored=1, tokens=1_200, cost=0.5)
-    Judging: 3 of 3, 1 from the store, 1,200 tokens, cost 0.5000, in 0 s
+    Judging: 3 of 3, 1 stored or repeated, 1,200 tokens, cost 0.5000, in 0 s
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Progress:
     def _counts(self) -> str:
         shown = {
             f"{self.failed:,} failed": self.failed,
-            f"{self.stored:,} from the store": self.stored,
+            f"{self.stored:,} stored or repeated": self.stored,
             f"{self.tokens:,} tokens": self.tokens,
             f"cost {self.cost:.4f}": self.cost,
         }

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers import judges
+from helpers import answers, judges
 from helpers.answers import Request, Store
-from helpers.judges import Model, batch
+from helpers.judges import Model, batch, local
 from helpers.judges.planning import plan
 from tests.server import Reply, Server, completion
 
@@ -18,6 +18,8 @@ MODELS = {
     )
     for name in ("a", "b/c")
 } | {"surface": Model(name="surface", kind="rules")}
+
+KEYS = ("MY_KEY", "WRONG_KEY")
 
 
 def rows(count, model="a", **sampling):
@@ -145,6 +147,47 @@ def test_the_plan_counts_what_is_stored_and_what_the_rest_may_cost(tmp_path, sto
     row = frame.loc["a"]
     assert row[["requests", "in_store", "to_ask", "completion_tokens", "too_long"]].tolist() == [4, 1, 3, 300, 3]
     assert row["counted_by"] == "a quarter of the characters"
-    assert (row["cost_low"], row["cost_high"]) == (0.0, pytest.approx(300 * 10 / 1e6))
+    # The stored reply has 120 tokens, and none may be longer than 100.
+    assert (row["cost_low"], row["cost_high"]) == (pytest.approx(300 * 10 / 1e6), pytest.approx(300 * 10 / 1e6))
     assert row["minutes"] == pytest.approx(3 / 6)
     assert frame.loc["surface", ["to_ask", "cost_high", "minutes"]].tolist() == [2, 0.0, 0.0]
+
+
+def test_the_plan_assumes_replies_like_the_stored_ones_and_else_typical_ones(store):
+    models = MODELS | {"free": Model(name="free", base_url="http://127.0.0.1:9/v1", model="F", max_concurrency=1)}
+    store.put(
+        [
+            answers.Reply(b"1" * 32, 1, "a", seconds=2.0, completion_tokens=100),
+            answers.Reply(b"2" * 32, 0, "a", seconds=4.0, completion_tokens=200),
+            answers.Reply(b"3" * 32, 0, "a", seconds=0.0),  # of a batch file that counts no tokens
+            answers.Reply(b"4" * 32, -1, "a", seconds=60.0),
+        ]
+    )
+    requests = [row for name in ("a", "b/c", "free") for row in rows(60, name, max_tokens=8192)]
+    frame = plan(requests, models=models, store=store, concurrency=1).set_index("model")
+    # Prompts have 2 characters, so no tokens. Stored: 150 tokens in 3 s; typical: 400 tokens in 4 s.
+    assert frame["cost_low"].tolist()[:2] == [pytest.approx(60 * 150 * 10 / 1e6), pytest.approx(60 * 400 * 10 / 1e6)]
+    assert frame["cost_high"].tolist()[:2] == [pytest.approx(60 * 8192 * 10 / 1e6)] * 2
+    assert frame["minutes"].tolist() == [3.0, 4.0, 4.0]
+    assert frame[["cost_low", "cost_high"]].loc["free"].isna().all()
+    short = plan(rows(60, "b/c", max_tokens=50), models=models, store=store, concurrency=1).loc[0]
+    assert (short["cost_low"], short["minutes"]) == (short["cost_high"], pytest.approx(0.5))
+
+
+def test_the_plan_says_what_is_missing(store, monkeypatch):
+    monkeypatch.setenv("WRONG_KEY", "schl\u00fcssel")
+    monkeypatch.delenv("MY_KEY", raising=False)
+    monkeypatch.setattr(local, "installed", lambda: False)
+    models = MODELS | {name: MODELS["a"].model_copy(update={"name": name, "key_env": name}) for name in KEYS}
+    models |= {"small": Model(name="small", kind="local")}
+    names = ["a", *KEYS, "small", "surface"]
+    frame = plan([row for name in names for row in rows(1, name)], models=models, store=store)
+    assert frame["ready"].tolist() == [
+        "not contacted",
+        "MY_KEY is not set",
+        "WRONG_KEY holds characters that no key has",
+        "not installed",
+        "yes",
+    ]
+    store.put([answers.Reply(key, 1, "MY_KEY") for key in judges.keys(rows(1, "MY_KEY"), models)])
+    assert plan(rows(1, "MY_KEY"), models=models, store=store)["ready"].tolist() == ["yes"]  # nothing to ask

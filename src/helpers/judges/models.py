@@ -98,13 +98,19 @@ class Model(BaseModel):
 
     def secret(self) -> str:
         """Read the key from the environment; raises ModelError when the variable is missing, empty or no plain text."""
-        if not self.key_env:
-            return ""
-        value = os.environ.get(self.key_env, "").strip()
-        if not value or not value.isascii() or not value.isprintable():
-            trouble = "holds characters that no key has" if value else "is not set"
+        if trouble := self.key_trouble():
             raise ModelError(f"model {self.name!r} needs the environment variable {self.key_env}, which {trouble}")
-        return value
+        return self._key()
+
+    def key_trouble(self) -> str:
+        """Say in a few words what is wrong with the key's variable, or nothing."""
+        value = self._key()
+        if self.key_env and not value:
+            return "is not set"
+        return "" if value.isascii() and value.isprintable() else "holds characters that no key has"
+
+    def _key(self) -> str:
+        return os.environ.get(self.key_env, "").strip() if self.key_env else ""
 
 
 def keys(requests: Iterable[Request], models: Mapping[str, Model]) -> list[bytes]:

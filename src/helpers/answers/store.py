@@ -149,7 +149,7 @@ class Store:
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def _check_whole(self) -> None:
-        log = self.path.with_name(f"{self.path.name}-wal")
+        log = Path(f"{self.path}-wal")
         # In this order: a process that is just beginning the file writes to the log last.
         if _size(log) and not _size(self.path):
             raise StoreError(
@@ -277,4 +277,7 @@ class Store:
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    try:
+        return path.stat().st_size
+    except OSError:  # it is not there, or what is wrong with it is told on opening it
+        return 0

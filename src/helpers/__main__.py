@@ -139,7 +139,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     from helpers import tables
-    from helpers.judges.planning import plan
+    from helpers.judges.planning import ASSUMPTIONS, plan
 
     params = _load(options)
     with _store() as store:
@@ -147,6 +147,7 @@ def _plan(options: argparse.Namespace) -> None:
         table = plan(work.requests + work.waiting, models=_models(params), store=store, concurrency=params.concurrency)
     print(tables.show(work.rows, "What the run works on"), end="\n\n")
     print(tables.show(table, "What it would ask"))
+    print(ASSUMPTIONS)
     if work.waiting:
         print(
             f"\n{len(work.waiting):,} of these wait for completions that are not written yet; assumed: 120 tokens each."

@@ -255,7 +255,9 @@ def _run_until(stage: str, params: Params) -> None:
     folder = outputs_folder() / params.run_id
     print(f"{show_path(folder)} is not complete up to {stage}: running the notebooks before this one first.")
     given = {name: value for name in STAGES for name, value in read_record(folder, name).get("params", {}).items()}
-    given |= params.model_dump(include=params.model_fields_set)
+    # A notebook's default says nothing of what an earlier stage was told.
+    defaults = Params().model_dump()
+    given |= {name: value for name, value in params.model_dump().items() if value != defaults[name]}
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "params.yaml"
         file.write_text(dump(load(overrides=given)), encoding="utf-8")

@@ -98,7 +98,8 @@ def flat(frame: pd.DataFrame, keys: Sequence[str], value: str) -> dict[str, floa
     >>> flat(pd.DataFrame({"judge": ["a"], "metric": ["validity"], "estimate": [0.5]}), ["judge", "metric"], "estimate")
     {'a_validity': 0.5}
     """
-    rows = zip(frame[list(keys)].astype(str).agg("_".join, axis=1), frame[value], strict=True)
+    names = ["_".join(map(str, row)) for row in frame[list(keys)].itertuples(index=False, name=None)]
+    rows = zip(names, frame[value], strict=True)
     return {name: None if _missing(number) else float(number) for name, number in rows}
 
 

@@ -154,3 +154,21 @@ def test_a_bad_parameter_stops_the_command_in_one_readable_line(tmp_path):
     assert done.returncode == 1
     assert done.stderr.strip() == "plumbline: 'min_delta' is '.nan': input should be a valid number"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_without_pairs_of_recipes_still_ends_with_its_counts(tmp_path):
+    few = ("-p", "n_recipes=2", "-p", "n_per_subset=1", "-p", "conditions=original", "-p", "bootstrap_samples=20")
+    done = plumbline(tmp_path, "run", *few, "-p", "min_delta=0.0")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "demo" / "tables" / "summary.json").read_text())["04_pairing"]["pairs"] == 0
+
+
+def test_a_notebook_made_again_alone_leaves_nothing_that_rests_on_the_old_one(tmp_path, monkeypatch):
+    few = {"n_recipes": 2, "n_per_subset": 1, "conditions": ["llm_to_name_100pct"]}
+    alone("01_sampling", tmp_path / "outputs", monkeypatch, tmp_path, **few)
+    alone("03_anchoring", tmp_path / "outputs", monkeypatch, tmp_path)
+    alone("01_sampling", tmp_path / "outputs", monkeypatch, tmp_path, seed=7, **few | {"n_recipes": 1})
+    alone("03_anchoring", tmp_path / "outputs", monkeypatch, tmp_path)
+    data = tmp_path / "outputs" / "demo" / "data"
+    judged = set(pq.read_table(data / "judgements.parquet", columns=["item_id"])["item_id"].to_pylist())
+    assert judged == set(pq.read_table(data / "items.parquet", columns=["item_id"])["item_id"].to_pylist())

@@ -133,7 +133,10 @@ def plot_judge_bias(table: pd.DataFrame, judges: Sequence[str] = (), fig: Figure
 
 def plot_stability_validity(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None = None) -> Axes:
     """Draw every judge as a point, stability against validity; `table` comes from `metrics.judge_bias`."""
-    ax = canvas("Which judges notice errors and still ignore wording?", ax)
+    question = "Which judges notice errors and still ignore wording?"
+    if not {"validity", "stability"} <= set(table["metric"]):
+        return nothing(question, ax)
+    ax = canvas(question, ax)
     known = looks(judges or sorted(table["judge"].unique()))
     wide = table.pivot(index="judge", columns="metric", values=["estimate", "low", "high"]).reindex(list(known))
     points = {}

@@ -256,7 +256,7 @@ def _run_until(stage: str, params: Params) -> None:
     print(f"{show_path(folder)} is not complete up to {stage}: running the notebooks before this one first.")
     given = {name: value for name in STAGES for name, value in read_record(folder, name).get("params", {}).items()}
     # A notebook's default says nothing of what an earlier stage was told.
-    defaults = Params().model_dump()
+    defaults = load().model_dump()
     given |= {name: value for name, value in params.model_dump().items() if value != defaults[name]}
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "params.yaml"

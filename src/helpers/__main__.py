@@ -110,7 +110,8 @@ def _run(options: argparse.Namespace) -> None:
 def _models(params: Params) -> dict[str, Model]:
     from helpers.judges import load as load_models
 
-    return load_models(find_input(params.models_file), [*params.models, *params.judges, *params.instruction_judges])
+    names = [*params.models, *params.judges, *params.instruction_judges, *filter(None, [params.name_model])]
+    return load_models(find_input(params.models_file), names)
 
 
 def _workload(params: Params, store: Store) -> Workload:

@@ -60,6 +60,7 @@ class Params(BaseModel):
     )
     completions_per_instruction: Count = Field(4, description="models drawn for each instruction")
     conditions: Names = Field(["all"], description="perturbed datasets to make; all is the 17")
+    name_model: str = Field("", description="model that may propose names the tables lack; none by default")
     judges: Names = Field(["stoichiometry", "process", "equipment", "surface"], description="panel that judges recipes")
     instruction_judges: Names = Field(
         ["reference", "calibration", "coverage", "form"],

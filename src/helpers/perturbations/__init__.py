@@ -15,6 +15,7 @@ from helpers import keyed
 
 from . import actions, equipment, formulas, names, quantities
 from .edits import Edit, Perturbation, apply, revert
+from .learning import relearned
 from .rates import tokens, vanished
 
 __all__ = ["CONDITIONS", "KINDS", "Condition", "Edit", "Perturbation", "canonical", "edit", "perturb", "revert"]
@@ -100,6 +101,7 @@ def _result(text: str, changes: Iterable[Edit], rate: float, budget: int) -> Per
     return Perturbation(after, made, rate, share, budget, bool(made))
 
 
+@relearned
 @lru_cache(maxsize=64)
 def _proposals(text: str, kind: str, seed: int, sample_id: str, target: str) -> tuple[Edit, ...]:
     if kind in _NAMINGS:
@@ -112,6 +114,7 @@ def _proposals(text: str, kind: str, seed: int, sample_id: str, target: str) -> 
 _Step = tuple[Edit, ...]
 
 
+@relearned
 @lru_cache(maxsize=16)
 def _ladder(
     text: str, category: str, seed: int, sample_id: str, target: str

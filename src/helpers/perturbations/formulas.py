@@ -19,6 +19,7 @@ from . import names, nomenclature
 from .articles import fits
 from .composition import ELEMENTS, STATES, Composition, balanced, find, parse, rows, swap, symbols, unread
 from .edits import Edit
+from .learning import relearned
 from .names import Mention
 from .nomenclature import Salt, compound, formula_of, salt
 
@@ -125,6 +126,7 @@ def _entities(text: str, target: str) -> dict[str, list[Mention]]:
     return {key: group for key, group in groups.items() if key in (listed or groups.keys()) and key not in spoilt}
 
 
+@relearned
 @lru_cache(maxsize=8192)
 def _entity(formula: str) -> str:
     """Return what tells compounds apart, water aside: "zinc nitrate" is the hexahydrate weighed in before."""
@@ -137,6 +139,7 @@ def _entity(formula: str) -> str:
     return "".join(f"{symbol}{count:g}" for symbol, count in sorted(dry.items()) if count)
 
 
+@relearned
 @lru_cache(maxsize=4096)
 def _swappable(formula: str, needed: frozenset[str]) -> frozenset[str]:
     """Return the elements whose swap is an error: those needed; with no target, the metals that a compound brings.
@@ -180,6 +183,7 @@ def _swapped(mention: Mention, old: str, new: str) -> str:
     return names.cased(mention.text, name) if name else ""
 
 
+@relearned
 @lru_cache(maxsize=8192)
 def _swapped_formula(formula: str, old: str, new: str) -> str:
     """Put `new` for `old` in a formula, with other counts where its oxidation state asks for them."""
@@ -236,6 +240,7 @@ def _styled(formula: str, like: str) -> str:
     return formula.translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")) if re.search("[₀-₉]", like) else formula
 
 
+@relearned
 @lru_cache(maxsize=8192)
 def _swapped_name(name: str, formula: str, old: str, new: str) -> str:
     """Change the element in a name; names such as alumina or ferric nitrate are named anew."""

@@ -15,6 +15,7 @@ from . import nomenclature
 from .articles import fits
 from .composition import ELEMENTS, Token, find, parse, rows
 from .edits import Edit
+from .learning import relearned
 from .nomenclature import ABBREVIATIONS, NAMES, Compound, compound, read, same
 
 __all__ = ["Mention", "cased", "declined", "mentions", "propose", "spans"]
@@ -148,6 +149,7 @@ def _as_powder(low: str, start: int, end: int) -> bool:
     return bool(_LISTED.search(low, max(0, start - 8), start) and _ALONE.match(low, end))
 
 
+@relearned
 @lru_cache(maxsize=64)
 def mentions(text: str) -> tuple[Mention, ...]:
     """Return the compounds of a text from left to right; they never overlap.

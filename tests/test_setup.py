@@ -34,7 +34,7 @@ def test_the_workspace_file_opens_the_first_notebook_and_its_table_of_contents()
     layout = json.loads((ROOT / "notebooks" / "plumbline.jupyterlab-workspace").read_text())["data"]
     opened = layout["layout-restorer:data"]["main"]["current"].removeprefix("notebook:")
     assert (ROOT / "notebooks" / opened).exists()
-    assert layout["layout-restorer:data"]["left"]["current"] == "table-of-contents"
+    assert layout["layout-restorer:data"]["left"]["current"] == "@jupyterlab/toc:plugin"
 
 
 def requirements(name, extra, seen):

@@ -57,7 +57,8 @@ def _fields(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     fields = []
     for message in messages:
         fields.append(str(len(message)))
-        for name, value in sorted(message.items()):
+        for name in sorted(message):
+            value = message[name]
             fields += (name, "text", value) if isinstance(value, str) else (name, "json", _canonical(value))
     return fields
 

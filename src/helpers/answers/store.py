@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +26,7 @@ APPLICATION_ID = 0x504C554D  # "PLUM"
 LOCK_SECONDS = 60.0
 KEYS_PER_SELECT = 500
 ROWS_A_BUNCH = 1_000
+PAGES_A_CHECKPOINT = 4_000
 TABLES = """
 CREATE TABLE IF NOT EXISTS replies (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL, state INTEGER NOT NULL, model TEXT NOT NULL, requested_model TEXT,
@@ -104,18 +106,18 @@ ADD = f"""INSERT INTO replies ({COLUMNS}) SELECT {", ".join(f"?{n}" for n in ran
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state = 1)
     AND NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1 AND state <= 0 AND state = ?2 AND text = ?14 AND raw IS ?17)"""
 ANSWER = ", ".join(Answer._fields).replace("usable", "state = 1")
+KEY = itemgetter(0)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Hold garbage collection off while many rows are made, none of which is garbage: it takes half the time."""
-    enabled = gc.isenabled()
-    gc.disable()
+def uncollected(but_every: int = 0) -> Iterator[None]:
+    """Look for garbage never, or every so many new objects, while many are made that are none: half the time."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(but_every, *thresholds[1:])
     try:
         yield
     finally:
-        if enabled:
-            gc.enable()
+        gc.set_threshold(*thresholds)
 
 
 class Store:
@@ -142,6 +144,7 @@ class Store:
             self._db.execute("PRAGMA page_size = 8192")
             self._write_ahead()
             self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {PAGES_A_CHECKPOINT}")
         with self._transaction():
             for statement in filter(str.strip, TABLES.split(";")):
                 self._db.execute(statement)
@@ -219,7 +222,8 @@ class Store:
         with uncollected():
             for state in (UNUSABLE, ANSWERED):  # an answer takes the place of a reply of no use
                 for rows in self._select(ANSWER, state, keys):
-                    found |= {row[0]: Answer._make(row) for row in rows if row[0] in wanted}
+                    rows = [row for row in rows if row[0] in wanted]
+                    found.update(zip(map(KEY, rows), map(Answer._make, rows), strict=True))
             return [found.get(key) for key in keys]
 
     def mark(self, names: Mapping[bytes, str]) -> None:

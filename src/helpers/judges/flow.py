@@ -26,6 +26,7 @@ HEARTBEAT_SECONDS = 1.0
 RULES_A_CHUNK = 1_000
 REPLIES_A_LOOK = 10_000
 REPEATS_LOOKED_AT = 100
+NEW_OBJECTS = 20_000  # between two looks for garbage, of which a run makes little
 MODEL, REPEAT = attrgetter("model"), attrgetter("repeat")
 
 
@@ -63,7 +64,8 @@ async def ask(
         flow.plan(requests, models, concurrency)
     flow.check()
     try:
-        await flow.run(post)
+        with uncollected(but_every=NEW_OBJECTS):
+            await flow.run(post)
     except BaseExceptionGroup as group:
         raise _first(group) from None
     finally:

@@ -8,11 +8,9 @@ from helpers.answers import Reply, Store
 
 __all__ = ["Ledger"]
 
-COMMIT_SECONDS = 0.002
-
 
 class Ledger:
-    """Commit the replies that arrive within two milliseconds together; each sender waits for its own."""
+    """Commit the replies that arrive in one turn of the event loop together; each sender waits for its own."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -25,7 +23,7 @@ class Ledger:
         self._arrived += replies
         if self._committed is None:
             self._committed = asyncio.Event()
-            asyncio.get_running_loop().call_later(COMMIT_SECONDS, self.flush)
+            asyncio.get_running_loop().call_soon(self.flush)
         await self._committed.wait()
         return self.broken is None
 

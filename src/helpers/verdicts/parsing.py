@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from helpers.verdicts.lenient_json import number as number_of
 from helpers.verdicts.lenient_json import snake
@@ -54,8 +53,7 @@ _STEPS = frozenset(step / 2 for step in range(2, 11))
 _Pairs = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a reply says: `overall_score` is None unless the status is `ok` or `repaired`.
 
     `scores` holds the other `*_score` values beside it that lie within 1 to 5; `reason` says what was
@@ -113,7 +111,7 @@ def _choose(candidates: list[Verdict], final: bool) -> Verdict:
         return Verdict(None, {}, "unparsable", "objects with different verdicts, and text after the last")
     if last.overall_score is None:
         return last
-    return replace(last, status="repaired", reason=f"the last of several verdicts. {last.reason}".strip())
+    return last._replace(status="repaired", reason=f"the last of several verdicts. {last.reason}".strip())
 
 
 def _outcome(verdict: Verdict) -> float | str:
@@ -128,7 +126,7 @@ def _prose(text: str, ending: str) -> Verdict:
     if len(labelled) != 1 or ending != "stop":
         return Verdict(None, {}, "unparsable", "no JSON object" if text else "the reply is empty")
     number = _number(labelled[0])
-    return replace(number, status="repaired", reason="a labelled line") if number.status == "ok" else number
+    return number._replace(status="repaired", reason="a labelled line") if number.status == "ok" else number
 
 
 def _clean(raw: str) -> Verdict | None:
@@ -140,12 +138,14 @@ def _clean(raw: str) -> Verdict | None:
         return None
     try:
         scores, end = _scan_floats(raw, start)
-    except (StopIteration, ValueError, RecursionError):
+        if not _STEPS.issuperset(scores.values()):
+            return None
+    except (StopIteration, ValueError, RecursionError, TypeError):  # a list among the values has no hash
         return None
-    # As many colons as keys, all values being floats: no key came twice, and no value is a boolean.
-    if raw.count(":", start, end) != len(scores) or [*map(type, scores.values())].count(float) != len(scores):
+    # As many colons as keys: no key came twice. Python takes true for 1.
+    if raw.count(":", start, end) != len(scores) or raw.find("true", start, end) > 0:
         return None
-    if not _STEPS.issuperset(scores.values()) or not _are_score_names(tuple(scores)):
+    if not _are_score_names(tuple(scores)):
         return None
     return Verdict(scores.pop(_OVERALL), scores, "ok")
 

@@ -151,7 +151,7 @@ def _plan(options: argparse.Namespace) -> None:
     print(ASSUMPTIONS)
     if work.waiting:
         print(
-            f"\n{len(work.waiting):,} of these wait for completions that are not written yet; assumed: 120 tokens each."
+            f"\n{len(work.waiting):,} of these wait for names or completions; assumed: no names, and 120 tokens each."
         )
 
 
@@ -184,7 +184,7 @@ def _batch_write(options: argparse.Namespace) -> None:
         files = batch.write(work.requests, folder, models=_models(params), store=store)
     print(tables.show(files, f"Batch files in {show_path(folder)}"))
     if work.waiting:
-        print(f"{len(work.waiting):,} judgements wait for completions: read the results, then write again")
+        print(f"{len(work.waiting):,} judgements wait for names or completions: read the results, then write again")
 
 
 def _batch_read(options: argparse.Namespace) -> None:

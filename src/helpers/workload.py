@@ -12,6 +12,7 @@ from helpers import items, judgements, principles, sources
 from helpers.answers import Request, Store
 from helpers.judges import Model, keys
 from helpers.params import Params
+from helpers.perturbations import learning, proposals
 
 __all__ = ["Workload", "workload"]
 
@@ -21,7 +22,7 @@ ASSUMED_RESPONSE = "x" * 480
 
 @dataclass(frozen=True)
 class Workload:
-    """The requests of a run whose texts are known, those that wait for completions, and the rows of each stage."""
+    """The requests of a run whose texts are known, those that wait for names or completions, and each stage's rows."""
 
     requests: list[Request]
     waiting: list[Request]
@@ -41,7 +42,7 @@ def workload(params: Params, models: Mapping[str, Model], store: Store) -> Workl
         mix=params.principle_mix,
         unknown_subset=params.unknown_subset,
     )[0].to_pandas()
-    texts = items.from_recipes(loaded, params.conditions, seed=params.seed).to_pandas()
+    naming, texts, settled = _recipe_texts(loaded, params, models, store)
     writing = judgements.completion_requests(drawn)
     asking = partial(
         judgements.requests,
@@ -54,20 +55,41 @@ def workload(params: Params, models: Mapping[str, Model], store: Store) -> Workl
     written = pd.Series(answers, index=drawn.index).ne("")
     assumed = drawn["item_id"] + ASSUMED_RESPONSE
     drawn["response"] = pd.Series(answers, index=drawn.index).where(written, assumed)
-    judging, rating, waiting = (
+    judging, unsettled, rating, unwritten = (
         asking(part, panel)[0]
         for part, panel in (
-            (texts, params.judges),
+            (texts[settled], params.judges),
+            (texts[~settled], params.judges),
             (drawn[written], params.instruction_judges),
             (drawn[~written], params.instruction_judges),
         )
     )
     rows = {
         "recipes": len(loaded),
+        **({"formulas without a name": len(naming)} if params.name_model else {}),
         "texts to judge, originals included": len(texts),
-        "judgements of recipes": len(judging),
+        "judgements of recipes": len(judging) + len(unsettled),
         "instructions": len(asked),
         "completions": len(writing),
-        "judgements of completions": len(rating) + len(waiting),
+        "judgements of completions": len(rating) + len(unwritten),
     }
-    return Workload(writing + judging + rating, waiting, pd.DataFrame(rows.items(), columns=["what", "rows"]))
+    table = pd.DataFrame(rows.items(), columns=["what", "rows"])
+    return Workload(naming + writing + judging + rating, unsettled + unwritten, table)
+
+
+def _recipe_texts(
+    recipes: pd.DataFrame, params: Params, models: Mapping[str, Model], store: Store
+) -> tuple[list[Request], pd.DataFrame, pd.Series[bool]]:
+    """Return the requests for names, the texts as the stored names make them, and which of these wait for none."""
+    asked = recipes["recipe"] if params.name_model else ()
+    unnamed, naming = proposals.formulas(asked), proposals.requests(asked, params.name_model)
+    replies = store.get_many(keys(naming, models))
+    with learning.learned(proposals.accepted(unnamed, replies)[0]):
+        texts = items.from_recipes(recipes, params.conditions, seed=params.seed).to_pandas()
+    missing = {formula for formula, reply in zip(unnamed, replies, strict=True) if reply is None}
+    waits = {
+        sample_id
+        for sample_id, text in zip(recipes["sample_id"], recipes["recipe"], strict=True)
+        if missing and not missing.isdisjoint(proposals.formulas([text]))
+    }
+    return naming, texts, ~texts["sample_id"].isin(waits)

@@ -7,14 +7,15 @@ names, and what is learned changes how a formula is written, not how a name is r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from . import nomenclature
 from .composition import parse
 from .nomenclature import NAMES, WATER_WORD, Compound
 
-__all__ = ["accept", "learn", "relearned"]
+__all__ = ["accept", "learn", "learned", "relearned"]
 
 
 class _Cached(Protocol):
@@ -62,13 +63,35 @@ def learn(proposed: Mapping[str, str]) -> None:
     Traceback (most recent call last):
     ValueError: 'iron(II) oxide' does not read back as Fe2O3
     """
-    learned = {}
+    new = {}
     for formula, proposal in proposed.items():
         name, composition = accept(formula, proposal), parse(formula)
         if name is None or composition is None:
             raise ValueError(f"{proposal!r} does not read back as {formula}")
         if nomenclature.compound(formula) is None:
-            learned[composition.plain] = Compound(composition.plain, name, name)
-    nomenclature._TABLE.update(learned)
+            new[composition.plain] = Compound(composition.plain, name, name)
+    _use(nomenclature._TABLE | new)
+
+
+@contextmanager
+def learned(proposed: Mapping[str, str]) -> Iterator[None]:
+    """Use these names as `learn` does, but only inside a `with` block: what was known before it is known after it.
+
+    >>> with learned({"La2O2S": "dilanthanum dioxide sulfide"}):
+    ...     nomenclature.compound("La2O2S").name
+    'dilanthanum dioxide sulfide'
+    >>> nomenclature.compound("La2O2S") is None
+    True
+    """
+    before = nomenclature._TABLE
+    learn(proposed)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(table: dict[str, Compound]) -> None:
+    nomenclature._TABLE = table
     for clear in _CLEARED:
         clear()

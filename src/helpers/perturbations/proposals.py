@@ -17,7 +17,7 @@ from . import learning, nomenclature
 from .composition import parse
 from .names import mentions
 
-__all__ = ["accepted", "formulas", "requests"]
+__all__ = ["accepted", "formulas", "is_answer", "requests"]
 
 PROMPT = """Give the IUPAC name of the compound with the formula between the backticks.
 
@@ -66,10 +66,23 @@ def accepted(asked: Sequence[str], answers: Sequence[Answer | None]) -> tuple[di
     return names, dict(sorted(reasons.items()))
 
 
+def is_answer(answer: Answer) -> bool:
+    """Say whether a reply settles its request: it holds a name, be it the right one or not, or says that it has none.
+
+    >>> replies = '{"name": "dilanthanum dioxide sulfide"}', '{"name": null}', "It is lanthanum oxysulfide."
+    >>> [is_answer(Answer(b"", True, reply)) for reply in replies]
+    [True, True, False]
+    """
+    name, reason = _proposed(answer)
+    return bool(name) or reason == "refused"
+
+
 def _proposed(answer: Answer | None) -> tuple[str, str]:
     """Return the name in an answer, or "" and why there is none."""
-    if answer is None or answer.refusal:
+    if answer is None:
         return "", "no answer"
+    if answer.refusal:
+        return "", "refused"
     text = answer.text.strip()
     fenced = _FENCED.fullmatch(text)
     try:
@@ -79,4 +92,6 @@ def _proposed(answer: Answer | None) -> tuple[str, str]:
     if not isinstance(found, dict) or "name" not in found:
         return "", "no JSON object with a name"
     name = found["name"]
+    if name is None or name == "":
+        return "", "refused"
     return (name, "") if isinstance(name, str) and _NAME.fullmatch(name) else ("", "not a name")

@@ -46,18 +46,18 @@ def judgements(samples: int, seed: int = 0) -> pa.Table:
     scores = quality + np.array([0.35, 0.10, -0.05, -0.40]) + rng.normal(0, 0.45, shape)
     scores = np.clip(np.round(scores * 2) / 2, 1, 5)
     scores[rng.random(shape) < 0.01] = np.nan
-    words = np.array(
-        [f"{rng.choice(list('abcdefghijklmnop'))}{number:x}" for number in range(4_000)] + ["500 °C", "TiO₂"] * 50
-    )
+    letters = rng.choice(list("abcdefghijklmnop"), 4_000)
+    words = [f"{letter}{number:x}" for number, letter in enumerate(letters)] + ["500 °C", "TiO₂"] * 50
     users, answers = [], []
     for sample in range(samples):
-        recipe = rng.choice(words, 340)
+        recipe, *said_by_number = rng.integers(0, len(words), (1 + len(names) * len(JUDGES), 400)).tolist()
         for place, name in enumerate(names):
-            version = recipe.copy()
-            version[rng.integers(0, 340, 1 + place)] = f"x{place}"
+            version = [words[number] for number in recipe]
+            for changed in rng.integers(0, 400, 1 + place).tolist():
+                version[changed] = f"x{place}"
             users += [f"Target: M{sample}\n\n" + " ".join(version)] * len(JUDGES)
             for judge in range(len(JUDGES)):
-                said = " ".join(rng.choice(words, 215))
+                said = " ".join([words[number] for number in said_by_number.pop()[:285]])
                 score = scores[sample, place, judge]
                 answers.append(f'{JUDGES[judge]} on {name}: {said}\n```json\n{{"overall_score": {score}}}\n```')
     index = np.indices(shape).reshape(3, -1)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,9 @@ from hypothesis import strategies as st
 from helpers import explore
 from helpers.explore import pages
 from helpers.explore.browser import Browser
+from helpers.params import Params
 from helpers.perturbations.edits import Edit, apply
+from helpers.runs import Run
 
 PAYLOAD = (
     '<script>document.title="x"</script><img src=x onerror="alert(1)"> ![i](http://example.org/i.png) $x^2$ </div>'
@@ -89,7 +90,10 @@ def run(tmp_path: Path, pairs: list[dict[str, Any]] | None = None) -> Any:
         "judgements": pd.DataFrame(rows),
         "completions": pd.DataFrame({"item_id": ["i1/0"], "response": ["Paris."]}),
     }
-    return SimpleNamespace(path=tmp_path, read=lambda name, columns=None: tables[name][columns or list(tables[name])])
+    for name, table in tables.items():
+        (tmp_path / "data").mkdir(exist_ok=True)
+        table.to_parquet(tmp_path / "data" / f"{name}.parquet", index=False)
+    return Run(tmp_path, "05_analysis", Params())
 
 
 def test_a_reply_is_shown_as_text_wherever_it_may_stand() -> None:
@@ -226,9 +230,7 @@ def test_marks_follow_their_pair_and_are_exported_without_texts(browser: Browser
 
 def test_a_judged_answer_is_shown_with_its_judgement(tmp_path: Path) -> None:
     made = run(tmp_path)
-    rows = made.read("judgements").assign(item_id="i1/0")
-    read = made.read
-    made.read = lambda name, columns=None: rows if name == "judgements" else read(name, columns)
+    made.read("judgements").assign(item_id="i1/0").to_parquet(tmp_path / "data" / "judgements.parquet", index=False)
     assert "Paris." in Reader(explore.show_judgements(made, seed=42)).text
 
 

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from datasets import List, Value, load_dataset
 
-from helpers import export
 from helpers.export import PUBLISHED_COLUMNS, Track, push, write_dataset
 from helpers.export.card import Card
 from helpers.pairing.leaks import leak_report
+from helpers.runs import replacing_folder
 
 CARD = Card(
     title="Toy pairs",
@@ -289,7 +289,7 @@ def test_a_kill_at_any_moment_leaves_a_complete_dataset(moment, tmp_path):
     write_dataset([Track("recipes", pairs())], folder, card=CARD)
     killed = subprocess.run([sys.executable, "-c", KILLED, str(folder), moment], check=False)
     assert killed.returncode == -9
-    with export.replacing_folder(folder):
+    with replacing_folder(folder):
         assert pq.read_table(folder / "recipes").num_rows == 10  # the next run finds the last complete one
     write_dataset([Track("recipes", pairs(20))], folder, card=CARD)
     assert pq.read_table(folder / "recipes").num_rows == 20

@@ -88,7 +88,7 @@ def test_contexts_show_the_edit_where_it_stands_in_the_old_and_the_new_text():
 
 
 def test_a_rate_that_a_recipe_cannot_bear_is_told():
-    table = items.from_recipes(recipes("Dry CaO at 500 °C."), seed=1).to_pandas()
+    table = items.facts(items.from_recipes(recipes("Dry CaO at 500 °C."), seed=1))
     told = "\n".join(items.notes(table))
     assert "llm_representational_perturbation_15pct equals llm_representational_perturbation_10pct in 1 of 1" in told
     assert items.notes(table[table["dataset_name"] == "original"]) == []

@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from helpers import keyed, perturbations, principles
+from helpers.pairing.scale import bucket_numbers
 from helpers.perturbations import CONDITIONS
 from helpers.records import SCHEMAS
 
-__all__ = ["condition_names", "edit_contexts", "from_instructions", "from_recipes", "notes"]
+__all__ = ["condition_names", "edit_contexts", "facts", "from_instructions", "from_recipes", "in_buckets", "notes"]
 
 
 def from_recipes(recipes: pd.DataFrame, conditions: Sequence[str] = ("all",), *, seed: int) -> pa.Table:
@@ -33,6 +35,19 @@ def from_recipes(recipes: pd.DataFrame, conditions: Sequence[str] = ("all",), *,
     return pa.Table.from_pylist(rows, schema=SCHEMAS["items"])
 
 
+def in_buckets(recipes: pd.DataFrame, buckets: int) -> list[pd.DataFrame]:
+    """Divide recipes by the content of their texts, so that a recipe and its copies stay together."""
+    numbers = bucket_numbers(recipes["recipe"], buckets)
+    return [recipes[numbers == bucket] for bucket in range(buckets)]
+
+
+def facts(made: pa.Table) -> pd.DataFrame:
+    """Return what is known of each item but its texts, and the number of its edits as `n_edits`."""
+    counted = made.append_column("n_edits", pc.list_value_length(made["changes"]))
+    frame: pd.DataFrame = counted.drop_columns(["changes", "system_prompt", "prompt", "response"]).to_pandas()
+    return frame
+
+
 def condition_names(conditions: Iterable[str]) -> list[str]:
     """Return the conditions by their own names and in their own order; `all` stands for the 17.
 
@@ -47,17 +62,18 @@ def notes(items: pd.DataFrame) -> list[str]:
     """Say of each graded condition whether its texts are mostly those of a lower rate, and whether it falls short.
 
     A short recipe cannot bear a rate of 1 %, and one with few names runs out of rewordings: a reader must know.
+    `items` is what `facts` returns. A higher rate has the edits of a lower one and more, or the same text.
     """
     found = []
     graded = items[items["perturbation_rate"].between(0, 1, inclusive="neither")]
     for _, rows in graded.groupby("perturbation_category"):
-        texts = rows.pivot(index="sample_id", columns="perturbation_rate", values="response")
+        edits = rows.pivot(index="sample_id", columns="perturbation_rate", values="n_edits")
         names = rows.groupby("perturbation_rate")["dataset_name"].first()
         reached = rows.groupby("perturbation_rate")["rate_actual"].median()
         for lower, higher in itertools.pairwise(names.index):
             same, both = (
-                int((texts[lower] == texts[higher]).sum()),
-                int(texts[[lower, higher]].notna().all(axis=1).sum()),
+                int((edits[lower] == edits[higher]).sum()),
+                int(edits[[lower, higher]].notna().all(axis=1).sum()),
             )
             if 2 * same > both:
                 found.append(f"{names[higher]} equals {names[lower]} in {same:,} of {both:,} recipes")

@@ -15,17 +15,20 @@ from helpers.answers import Answer, Request
 from helpers.pairing import texts
 
 __all__ = [
+    "SCORES",
     "completion_requests",
     "completions",
     "is_answer",
     "judgements",
+    "pair_tables",
     "references",
     "requests",
+    "typed_pairs",
     "usage",
     "with_items",
 ]
 
-RUBRIC_SCORES = tuple(dict.fromkeys(rubrics.RECIPE.scores + rubrics.INSTRUCTION.scores))
+SCORES = tuple(dict.fromkeys(rubrics.RECIPE.scores + rubrics.INSTRUCTION.scores))
 FROM_ANSWER = (
     "reasoning",
     "finish_reason",
@@ -99,7 +102,7 @@ def judgements(
     `asked` is the table that `requests` returns, `keys` and `answers` are in its order. The rows of the result are
     sorted by item, judge and repeat.
     """
-    schema = records.judgements(RUBRIC_SCORES)
+    schema = records.judgements(SCORES)
     columns: dict[str, list[Any]] = {name: [] for name in schema.names if name not in asked}
     for key, answer in zip(keys, answers, strict=True):
         for name, value in _judgement(key, answer, failed).items():
@@ -158,21 +161,18 @@ def of_answers(judgements: pd.DataFrame, items: pd.DataFrame, completions: pd.Da
     """Return the verdicts on completions with the answer they are about: what `pairing.instruction_pairs` takes."""
     columns = ["item_id", "sample_id", "dataset_name", "model", "principle", "prompt"]
     answers = items[columns].merge(completions[["item_id", "response"]], on="item_id", validate="1:1")
-    return judgements.drop(columns="text").merge(answers, on="item_id", validate="m:1")
+    return judgements.merge(answers, on="item_id", validate="m:1")
 
 
-def pair_tables(
-    recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answer_pairs: pd.DataFrame, rows: int = 8_192
-) -> Iterator[pa.Table]:
-    """Yield the table `pairs` in parts; the texts of a part of the recipes' pairs are looked up when it is its turn."""
-    schema = records.SCHEMAS["pairs"]
-    for start in range(0, max(1, len(recipe_pairs)), rows):
-        part = texts.with_texts(recipe_pairs.iloc[start : start + rows], verdicts).assign(track="recipe")
-        yield _typed(part, schema)
-    yield _typed(answer_pairs.assign(track="instruction"), schema)
+def pair_tables(pairs: pd.DataFrame, verdicts: pd.DataFrame, rows: int = 8_192) -> Iterator[pa.Table]:
+    """Yield recipes' pairs as the table `pairs`; the texts of each part are looked up when it is its turn."""
+    for start in range(0, max(1, len(pairs)), rows):
+        yield typed_pairs(texts.with_texts(pairs.iloc[start : start + rows], verdicts), "recipe")
 
 
-def _typed(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+def typed_pairs(pairs: pd.DataFrame, track: str) -> pa.Table:
+    """Return pairs with their texts under the schema of the table `pairs`; a column that they lack is null."""
+    frame, schema = pairs.assign(track=track), records.SCHEMAS["pairs"]
     arrays = [
         pa.array(frame[field.name], field.type, from_pandas=True)
         if field.name in frame
@@ -204,7 +204,7 @@ def _messages(
 
 
 def _judgement(key: bytes, answer: Answer | None, failed: Mapping[bytes, str]) -> dict[str, Any]:
-    scores: dict[str, float | None] = dict.fromkeys(RUBRIC_SCORES)
+    scores: dict[str, float | None] = dict.fromkeys(SCORES)
     verdict: dict[str, Any]
     if answer is None:
         verdict = {"overall_score": None, "status": "failed", "reason": failed.get(key, "the judge has not been asked")}

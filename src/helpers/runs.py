@@ -12,17 +12,17 @@ import json
 import math
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -42,10 +42,12 @@ __all__ = [
     "outputs_folder",
     "project_root",
     "replacing",
+    "replacing_folder",
     "sha256",
     "show_path",
 ]
 
+Part: TypeAlias = pd.DataFrame | pa.Table | Iterable[pa.Table]
 STAGES = ("01_sampling", "02_judging", "03_anchoring", "04_pairing", "05_analysis")
 ROW_GROUP = 8_192
 
@@ -85,6 +87,27 @@ def sha256(path: Path) -> str:
 
 
 @contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Give an empty folder beside `folder`, and put it in its place once everything has been written."""
+    beside, old = (folder.with_name(f".{folder.name}.{end}") for end in ("new", "old"))
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    for stale in (beside, old):
+        shutil.rmtree(stale, ignore_errors=True)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        if folder.exists():
+            folder.rename(old)
+        beside.rename(folder)
+    except OSError as error:
+        raise OSError(error.errno, f"{folder} was not written, the last complete one is untouched ({error})") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write to, and rename it to `path` only when everything has been written."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,46 +137,77 @@ class Run:
     writes: set[str] = field(default_factory=set)
     cited: dict[str, Any] = field(default_factory=dict)
 
-    def write(
-        self, name: str, table: pd.DataFrame | pa.Table | Iterable[pa.Table], schema: pa.Schema | None = None
-    ) -> None:
-        """Write data/<name>.parquet under the table's schema; a table in parts is never held as a whole."""
-        schema = schema or SCHEMAS.get(name)
-        if isinstance(table, pd.DataFrame):
-            table = pa.Table.from_pandas(table, schema, preserve_index=False)
-        parts = iter([table] if isinstance(table, pa.Table) else table)
-        first = plain_text(next(parts))
-        with (
-            replacing(self.wrote(f"data/{name}.parquet")) as beside,
-            pq.ParquetWriter(beside, first.schema, compression="zstd") as writer,
-        ):
-            for part in chain([first], parts):
-                writer.write_table(plain_text(part), row_group_size=ROW_GROUP)
+    def write(self, name: str, table: pd.DataFrame | pa.Table) -> None:
+        """Write data/<name>.parquet under the table's schema."""
+        with self.writing(name) as add:
+            add(table)
 
-    def wrote(self, name: str) -> Path:
-        """Note that this stage writes a file of the run's folder, and return its path."""
-        self.writes.add(name)
-        return self.path / name
+    @contextmanager
+    def writing(self, name: str, *, buckets: int = 1) -> Iterator[Callable[[Part], None]]:
+        """Give a function that adds parts to a table, of which no more than one part is held, or a piece of one.
 
-    def read(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Read data/<name>.parquet; says which notebook writes it when it is not there."""
-        frame: pd.DataFrame = self.read_arrow(name, columns).to_pandas()
-        return frame
+        With one bucket they become the file data/<name>.parquet; with several it is a folder with a file for each,
+        which pandas and pyarrow read like the file.
+        """
+        path = self.path / "data" / f"{name}.parquet"
+        with ExitStack() as stack:
+            beside = stack.enter_context(replacing_folder(path) if buckets > 1 else replacing(path))
+            writers: list[pq.ParquetWriter] = []
 
-    def read_arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read data/<name>.parquet as an Arrow table."""
+            def add(part: Part) -> None:
+                for place, table in enumerate(_pieces(part, SCHEMAS.get(name))):
+                    if not writers or (buckets > 1 and place == 0):
+                        file = beside / f"{len(writers):05d}.parquet" if buckets > 1 else beside
+                        writers.append(stack.enter_context(pq.ParquetWriter(file, table.schema, compression="zstd")))
+                    writers[-1].write_table(table, row_group_size=ROW_GROUP)
+                if buckets > 1:
+                    writers[-1].close()
+
+            yield add
+            if path.is_dir() and buckets == 1:
+                shutil.rmtree(path)
+            elif path.is_file() and buckets > 1:
+                path.unlink()
+        self.writes.update(part.relative_to(self.path).as_posix() for part in self._parts(name))
+
+    def _parts(self, name: str) -> list[Path]:
+        """Return the files of a table, one or one a bucket; says which notebook writes it when there are none."""
         path = self.path / "data" / f"{name}.parquet"
         if not path.exists():
             raise FileNotFoundError(
                 f"{show_path(path)} is not there yet: run the notebooks before {self.stage} first, "
                 f"or all of them with `plumbline run`"
             )
+        return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+    def wrote(self, name: str) -> Path:
+        """Note that this stage writes a file of the run's folder, and return its path."""
+        self.writes.add(name)
+        return self.path / name
+
+    def read(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        part: int | None = None,
+        where: Sequence[tuple[str, str, Any]] | None = None,
+    ) -> pd.DataFrame:
+        """Read a table, or of a table in several files one part; `where` are Parquet filters: (column, "in", values).
+
+        A table in one file has one part, whatever its number. Says which notebook writes the table when it is not
+        there.
+        """
+        parts = self._parts(name)
+        chosen = parts if part is None or len(parts) == 1 else [parts[part]]
+        options = {"columns": None if columns is None else list(columns), "filters": where}
         try:
-            return pq.read_table(path, columns=None if columns is None else list(columns))
+            frame: pd.DataFrame = pa.concat_tables(pq.read_table(path, **options) for path in chosen).to_pandas()
         except (pa.ArrowInvalid, OSError) as error:
             raise ValueError(
-                f"{show_path(path)} is not a complete Parquet file ({error}); run its notebook again"
+                f"{show_path(chosen[0])} is not a complete Parquet file ({error}); run its notebook again"
             ) from None
+        return frame
 
     def save_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
         """Write tables/<name>.csv and .tex, and hand the table back for display."""
@@ -241,8 +295,14 @@ def open_run(params: Params, stage: str) -> Run:
     resting = [run.path / "stages" / f"{later}.json" for later in STAGES[STAGES.index(stage) :]]
     strays = [path for folder in ("data", "tables") for path in (run.path / folder).glob(".*")]
     for stale in (run.path / "manifest.json", *resting, *strays):
-        stale.unlink(missing_ok=True)
+        shutil.rmtree(stale) if stale.is_dir() else stale.unlink(missing_ok=True)
     return run
+
+
+def _pieces(part: Part, schema: pa.Schema | None) -> Iterator[pa.Table]:
+    if isinstance(part, pd.DataFrame):
+        part = pa.Table.from_pandas(part, schema, preserve_index=False)
+    return map(plain_text, [part] if isinstance(part, pa.Table) else part)
 
 
 def plain_text(table: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,8 @@ __all__ = [
     "show_judgements",
     "show_pairs",
 ]
+
+Where: TypeAlias = Sequence[tuple[str, str, Any]] | None
 
 MOST_WORDS = 1_500
 LEAST_ALIKE = 0.5
@@ -120,16 +122,20 @@ def judgement_html(row: Mapping[str, Any]) -> Html:
 
 def show_pairs(run: Run, n: int = 3, *, seed: int) -> Html:
     """Show n pairs of a run, drawn by the seed, one below the other: complete without a kernel."""
-    pairs, render = _pairs(run)
-    return _stack(_drawn(pairs, ["pair_key"], n, seed), render, f"{len(pairs):,} pairs")
+    keys = run.read("pairs", ["pair_key"])
+    drawn = _drawn(keys, ["pair_key"], n, seed)["pair_key"].tolist()
+    pairs, render = _pairs(run, [("pair_key", "in", drawn)])
+    return _stack(_drawn(pairs, ["pair_key"], n, seed), render, f"{len(keys):,} pairs")
 
 
 def show_judgements(run: Run, n: int = 3, *, seed: int, status: str = "") -> Html:
     """Show n judgements of a run, drawn by the seed, with one status or any: complete without a kernel."""
-    rows = _judgements(run)
+    key = ["item_id", "judge", "repeat"]
+    rows = run.read("judgements", [*key, "status"])
     rows = rows[rows["status"] == status] if status else rows
-    drawn = _drawn(rows, ["item_id", "judge", "repeat"], n, seed)
-    return _stack(drawn, judgement_html, f"{len(rows):,} {status} judgements")
+    drawn = _drawn(rows, key, n, seed)[key]
+    shown = _judgements(run, [("item_id", "in", drawn["item_id"].tolist())]).merge(drawn, on=key)
+    return _stack(_drawn(shown, key, n, seed), judgement_html, f"{len(rows):,} {status} judgements")
 
 
 def pair_browser(run: Run) -> Browser:
@@ -213,17 +219,19 @@ def _drawn(rows: pd.DataFrame, key: list[str], n: int, seed: int) -> pd.DataFram
     return rows.iloc[np.argsort(words, kind="stable")[:n]]
 
 
-def _judgements(run: Run) -> pd.DataFrame:
-    items = run.read("items", ["item_id", "track", "sample_id", "dataset_name", "prompt", "response"])
-    written = run.read("completions", ["item_id", "response"]).set_index("item_id")["response"]
+def _judgements(run: Run, where: Where = None) -> pd.DataFrame:
+    items = run.read("items", ["item_id", "track", "sample_id", "dataset_name", "prompt", "response"], where=where)
+    written = run.read("completions", ["item_id", "response"], where=where).set_index("item_id")["response"]
     items["response"] = items["response"].fillna(items["item_id"].map(written))
-    return run.read("judgements").merge(items, on="item_id", how="left", validate="m:1")
+    return run.read("judgements", where=where).merge(items, on="item_id", how="left", validate="m:1")
 
 
-def _pairs(run: Run) -> tuple[pd.DataFrame, Callable[[dict[str, Any]], Html]]:
+def _pairs(run: Run, where: Where = None) -> tuple[pd.DataFrame, Callable[[dict[str, Any]], Html]]:
     """Return a run's pairs, and a function that renders one with its recipe and the edits made to it."""
-    items = run.read("items", ["track", "sample_id", "dataset_name", "response", "changes"])
-    recipes = items[items["track"] == "recipe"].set_index(["sample_id", "dataset_name"])
+    pairs = run.read("pairs", where=where)
+    about = ["sample_id", "dataset_name", "response", "changes"]
+    samples = [("track", "==", "recipe"), ("sample_id", "in", pairs["sample_id"].unique().tolist())]
+    recipes = run.read("items", about, where=samples).set_index(["sample_id", "dataset_name"])
     texts, changes = recipes["response"].to_dict(), recipes["changes"].to_dict()
 
     def render(pair: dict[str, Any]) -> Html:
@@ -231,4 +239,4 @@ def _pairs(run: Run) -> tuple[pd.DataFrame, Callable[[dict[str, Any]], Html]]:
         known = changes.get(key) is not None and (key[0], "original") in texts
         return pair_html(pair | ({"original": texts[key[0], "original"], "changes": changes[key]} if known else {}))
 
-    return run.read("pairs"), render
+    return pairs, render

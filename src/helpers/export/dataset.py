@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from helpers import export, rubrics
+from helpers import anchoring, export, judgements, pairing, rubrics
 from helpers.export.card import Card
-from helpers.pairing import PairingRules, scale
-from helpers.pairing.leaks import LeakReport, leak_report
+from helpers.pairing import PairingRules, scale, splits
+from helpers.pairing.leaks import LeakReport, check
 from helpers.params import Params
+from helpers.perturbations import CONDITIONS
 from helpers.runs import Run, read_record
 
-__all__ = ["card", "certificates", "rules", "write"]
+__all__ = ["Paired", "card", "pair", "rules", "tables", "verdicts", "write"]
+
+RECIPES = [("track", "==", "recipe")]
+ABOUT = ["sample_id", "dataset_name", "perturbation_type", "perturbation_category", "perturbation_rate"]
+BY_CATEGORY = sorted(CONDITIONS, key=lambda name: CONDITIONS[name].category == "error")
 
 BUILT_IN_LICENCE = "apache-2.0"
 LIMITS = (
@@ -27,7 +36,7 @@ LIMITS = (
 RULES_ONLY = "Every judge is a program that applies written rules: the pairs show the format, and are no result."
 
 
-def card(run: Run, flow: pd.DataFrame, leaks: Mapping[str, LeakReport], licence: str = "") -> Card:
+def card(run: Run, flow: pd.DataFrame, licence: str = "") -> Card:
     """Collect what the run's dataset card states; `licence` is that of an input which is not built in."""
     sampling, judging = read_record(run.path, "01_sampling"), read_record(run.path, "02_judging")
     kinds = judging["counts"]["models"]
@@ -43,68 +52,126 @@ def card(run: Run, flow: pd.DataFrame, leaks: Mapping[str, LeakReport], licence:
         made=_made(run, sampling["params"]),
         limits=(RULES_ONLY, *LIMITS) if set(judges.values()) == {"rules"} else LIMITS,
         figures={path: path.with_suffix(".txt").read_text().strip() for path in figures},
-        leaks=leaks,
         flow=flow,
     )
 
 
-def certificates(
-    recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answer_pairs: pd.DataFrame
-) -> dict[str, LeakReport]:
-    """Report, for each track that has pairs, what its validation split shares with training."""
-    tracks = {"recipes": (recipe_pairs, verdicts), "instructions": (answer_pairs, None)}
-    return {
-        name: leak_report(pairs[pairs["split"] == "train"], pairs[pairs["split"] == "validation"], texts=texts)
-        for name, (pairs, texts) in tracks.items()
-    }
+class Paired(NamedTuple):
+    """What the recipes of a run, or of one of its buckets, give.
+
+    `pairs` hold positions in the bucket's verdicts where texts belong (`pairing.pair_rows`) and, for the whole run,
+    the columns bucket and split; `other` are the pairs by the rule that the run does not follow; `flow` is
+    `pairing.attrition`, `summary` what a split by samples needs, `characters` the length of every evaluation.
+    """
+
+    pairs: pd.DataFrame
+    other: pd.DataFrame
+    flow: pd.DataFrame
+    summary: pd.DataFrame
+    characters: npt.NDArray[np.int64]
 
 
-def write(
-    run: Run, facts: Card, recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answer_pairs: pd.DataFrame
-) -> pd.DataFrame:
-    """Write the folder dataset/ of a run, in buckets where the parameters say so, and return one row a file."""
-    answers = [export.Track("instructions", answer_pairs)] if len(answer_pairs) else []
-    folder, chosen = run.path / "dataset", run.params
-    if chosen.buckets > 1 or chosen.engine == "dask":
-        files = _in_buckets(run, facts, recipe_pairs, verdicts, answers)
-    else:
-        recipes = export.Track("recipes", recipe_pairs, rubrics.RECIPE.system, verdicts)
-        files = export.write_dataset([recipes, *answers], folder, card=facts, message_format=chosen.message_format)
-    run.writes.update(str(path.relative_to(run.path)) for path in folder.rglob("*") if path.is_file())
-    return files
+def verdicts(run: Run, bucket: int) -> pd.DataFrame:
+    """Read the verdicts on a bucket's recipes with their texts: what `pairing.pair_rows` takes."""
+    items = run.read("items", ["item_id", *ABOUT, "prompt", "response"], part=bucket, where=RECIPES)
+    rows = run.read("judgements", ["item_id", "judge", "repeat", "overall_score", "text"], part=bucket)
+    return judgements.for_pairing(rows, items)
 
 
-def _in_buckets(
-    run: Run, facts: Card, recipe_pairs: pd.DataFrame, verdicts: pd.DataFrame, answers: Sequence[export.Track]
-) -> pd.DataFrame:
-    """Pair and export again bucket by bucket, on this machine's cores or on a cluster that sees the run's folder."""
+def pair(run: Run) -> Paired:
+    """Pair and split the verdicts of a run bucket by bucket, on this machine's cores or on a cluster."""
     chosen = run.params
-    known = recipe_pairs[["sample_id", *export.FACTS]].drop_duplicates("sample_id")
-    originals = verdicts[verdicts["dataset_name"] == "original"].drop_duplicates("sample_id")
-    numbers = scale.bucket_numbers(originals["user"].astype("str"), chosen.buckets)
-    with TemporaryDirectory(dir=run.path, prefix=".buckets-") as work:
-        source = Path(work) / "verdicts.parquet"
-        verdicts.merge(known, on="sample_id", how="left", validate="m:1").to_parquet(source, index=False)
-        bucket_of = dict(zip(originals["sample_id"], numbers.tolist(), strict=True))
-        buckets = scale.partition(source, Path(work) / "buckets", bucket_of, chosen.buckets)
-        build = scale.Build(
-            chosen.judges,
-            rules(chosen),
-            rubrics.RECIPE.system,
-            chosen.split_by,
-            chosen.validation_fraction,
-            chosen.seed,
-            chosen.message_format,
+    found = scale.each_bucket(
+        partial(_pair, run=run), range(chosen.buckets), engine=chosen.engine, scheduler=chosen.dask_scheduler
+    )
+    pairs = pd.concat([part.pairs for part in found], ignore_index=True)
+    other = pd.concat([part.other for part in found], ignore_index=True)
+    flow, summary = (pd.concat(parts) for parts in zip(*((part.flow, part.summary) for part in found), strict=True))
+    pairs["bucket"] = np.repeat(range(len(found)), [len(part.pairs) for part in found])
+    if chosen.split_by == "sample":
+        drawn = splits.draw_samples(summary, validation_fraction=chosen.validation_fraction, seed=chosen.seed)
+        pairs["split"] = pairs["sample_id"].astype("str").map(drawn)
+    flow["dataset_name"] = pd.Categorical(flow["dataset_name"], BY_CATEGORY)
+    flow = flow.groupby(["dataset_name", "perturbation_category"], observed=True).sum().reset_index()
+    flow = flow[["perturbation_category", "dataset_name", *flow.columns[2:]]].astype({"dataset_name": "str"})
+    return Paired(pairs, other, flow, summary, np.concatenate([part.characters for part in found]))
+
+
+def _pair(bucket: int, run: Run) -> Paired:
+    chosen, rows = run.params, verdicts(run, bucket)
+    mine = rules(chosen)
+    panel: dict[str, Any] = {"judges": chosen.judges}
+    anchors = anchoring.anchor_scores(rows, min_scores=chosen.min_scores)
+    pairs = pairing.pair_rows(rows, anchors, **panel, rules=mine)
+    other = pairing.pair_rows(
+        rows, anchors, **panel, rules=replace(mine, rule="nearest" if mine.rule == "published" else "published")
+    )
+    if chosen.split_by == "row":
+        pairs["split"] = splits.split(
+            pairs, by="row", validation_fraction=chosen.validation_fraction, seed=chosen.seed, texts=rows
         )
-        return scale.build_dataset(
-            buckets,
-            run.path / "dataset",
-            build,
-            card=facts,
-            more=answers,
-            engine=chosen.engine,
-            scheduler=chosen.dask_scheduler,
-        )
+    said = rows["user"].astype("str").str.len() + rows["text"].str.len().fillna(0)
+    return Paired(
+        pairs,
+        other.drop(columns=["prompt", "chosen", "rejected"]),
+        pairing.attrition(rows, anchors, **panel, rules=mine),
+        splits.sample_summary(pairs, rows),
+        np.asarray(said + len(rubrics.RECIPE.system), np.int64),
+    )
+
+
+def tables(run: Run, pairs: pd.DataFrame, bucket: int) -> Iterator[pa.Table]:
+    """Yield a bucket's share of the table `pairs`, with texts and what is known of the recipe, a few rows at a time."""
+    mine = pairs[pairs["bucket"] == bucket].merge(_known(run), on="sample_id", how="left", validate="m:1")
+    return judgements.pair_tables(mine, verdicts(run, bucket))
+
+
+def write(run: Run, facts: Card, answer_pairs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, LeakReport]]:
+    """Write the folder dataset/ of a run; return one row a file, and for each track its leak certificate.
+
+    The certificates are made from the files themselves, before they take the place of older ones.
+    """
+    chosen, folder = run.params, run.path / "dataset"
+    certificates: dict[str, LeakReport] = {}
+
+    def certified(written: Path) -> Card:
+        certificates.update({track.name: _certificate(track) for track in sorted(written.iterdir(), reverse=True)})
+        return replace(facts, leaks=certificates)
+
+    build = scale.Build(
+        chosen.judges,
+        rules(chosen),
+        rubrics.RECIPE.system,
+        chosen.split_by,
+        chosen.validation_fraction,
+        chosen.seed,
+        chosen.message_format,
+    )
+    files = scale.build_dataset(
+        range(chosen.buckets),
+        folder,
+        build,
+        card=certified,
+        read=partial(_with_facts, run=run),
+        more=[export.Track("instructions", answer_pairs)] if len(answer_pairs) else [],
+        engine=chosen.engine,
+        scheduler=chosen.dask_scheduler,
+    )
+    run.writes.update(str(path.relative_to(run.path)) for path in folder.rglob("*") if path.is_file())
+    return files, certificates
+
+
+def _certificate(track: Path) -> LeakReport:
+    return check(*(sorted(track.glob(f"{split}-*.parquet")) for split in export.SPLITS))
+
+
+def _with_facts(bucket: int, run: Run) -> pd.DataFrame:
+    rows, known = verdicts(run, bucket), _known(run).set_index("sample_id")
+    return rows.assign(**{name: rows["sample_id"].map(known[name]) for name in export.FACTS})
+
+
+def _known(run: Run) -> pd.DataFrame:
+    return run.read("recipes", ["sample_id", *export.FACTS])
 
 
 def rules(chosen: Params) -> PairingRules:

@@ -6,9 +6,7 @@ written beside its place and renamed at the end, so that a kill or a full disk l
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,16 +22,16 @@ import pyarrow.parquet as pq
 from helpers.export.card import Card, render
 from helpers.export.messages import MESSAGES, Distinct, as_json, as_messages, equal_answers
 from helpers.pairing.texts import Texts
-from helpers.runs import replacing
+from helpers.runs import replacing, replacing_folder
 
 __all__ = [
     "FACTS",
     "PUBLISHED_COLUMNS",
     "ROW_GROUP",
+    "SPLITS",
     "Track",
     "finish",
     "push",
-    "replacing_folder",
     "whole_numbers",
     "write_dataset",
     "write_track",
@@ -133,27 +131,6 @@ def push(folder: str | Path, repo_id: str, *, dry_run: bool = True, private: boo
         api.upload_folder(repo_id=repo_id, repo_type="dataset", folder_path=folder)
     rows = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
     return pd.DataFrame(rows, columns=["file", "bytes"])
-
-
-@contextmanager
-def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Give an empty folder beside `folder`, and put it in its place once everything has been written."""
-    beside, old = (folder.with_name(f".{folder.name}.{end}") for end in ("new", "old"))
-    if old.exists() and not folder.exists():
-        old.rename(folder)
-    for stale in (beside, old):
-        shutil.rmtree(stale, ignore_errors=True)
-    beside.mkdir(parents=True)
-    try:
-        yield beside
-        if folder.exists():
-            folder.rename(old)
-        beside.rename(folder)
-    except OSError as error:
-        raise OSError(error.errno, f"{folder} was not written, the last complete one is untouched ({error})") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def whole_numbers(ids: pd.Series | pd.Index) -> bool:

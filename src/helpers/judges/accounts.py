@@ -84,6 +84,11 @@ class Tally:
         self.cost += reply.cost or 0.0
         self.warnings.update(warnings)
 
+    def __add__(self, other: Tally) -> Tally:
+        """Return both together; what stopped the model first is what is told."""
+        sums = {name: value + getattr(other, name) for name, value in vars(self).items() if name != "stopped"}
+        return Tally(**sums, stopped=self.stopped or other.stopped)
+
 
 @dataclass
 class Outcome:
@@ -93,6 +98,18 @@ class Outcome:
     keys: list[bytes] = field(default_factory=list, repr=False)
     failed: dict[bytes, str] = field(default_factory=dict)
     stopped: str = ""
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Return the outcome of both calls together.
+
+        >>> one, other = (Outcome({"m": Tally(requests=2, answered=1)}) for _ in range(2))
+        >>> (one + other).tallies["m"].requests
+        4
+        """
+        names = dict.fromkeys([*self.tallies, *other.tallies])
+        tallies = {name: self.tallies.get(name, Tally()) + other.tallies.get(name, Tally()) for name in names}
+        keys, failed = self.keys + other.keys, self.failed | other.failed
+        return Outcome(tallies, keys, failed, self.stopped or other.stopped)
 
     def check(self) -> None:
         """Raise Stopped when the run or one of its models stopped before everything was asked."""

@@ -12,7 +12,7 @@ from helpers.judges import local
 from helpers.judges.accounts import UNSET_COMPLETION_TOKENS, estimate
 from helpers.judges.models import Model, keys
 
-__all__ = ["ASSUMPTIONS", "plan", "tokenizer"]
+__all__ = ["ASSUMPTIONS", "plan", "together", "tokenizer"]
 
 PROMPTS_COUNTED = 100
 TYPICAL_TOKENS = 400  # a reply, where the store holds none of the model
@@ -59,6 +59,22 @@ def plan(
         rows.append(_row(models[name], todo, stored.get(name, _Stored()), concurrency) | counts)
     columns = ["model", "kind", "requests", "in_store", "to_ask", "prompt_tokens", "counted_by", "completion_tokens"]
     return pd.DataFrame(rows, columns=[*columns, "cost_low", "cost_high", "currency", "minutes", "too_long", "ready"])
+
+
+def together(plans: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Add up the plans of requests that are asked one part after the other."""
+    rows = pd.concat(list(plans), ignore_index=True)
+    told = dict.fromkeys(["kind", "counted_by", "currency"], "first") | {"ready": _least_ready}
+    how = {name: told.get(name, _sum) for name in rows.columns if name != "model"}
+    return rows.groupby("model", sort=False, as_index=False).agg(how)
+
+
+def _sum(column: pd.Series) -> Any:
+    return column.sum(skipna=False)
+
+
+def _least_ready(column: pd.Series) -> str:
+    return next((str(told) for told in column if told != "yes"), "yes")
 
 
 def _row(model: Model, todo: Sequence[Request], stored: _Stored, concurrency: int) -> dict[str, Any]:

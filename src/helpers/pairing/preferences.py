@@ -70,16 +70,19 @@ def of_frame(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Iterator[Batch]
 
 
 def of_source(source: Any) -> Iterator[Batch]:
-    """Yield the rows of a Parquet file, of a folder of them, or of a `datasets.Dataset`."""
-    if not isinstance(source, str | Path):
+    """Yield the rows of a Parquet file, of several in a list or a folder, or of a `datasets.Dataset`."""
+    if not isinstance(source, str | Path | list):
         yield from source.iter(batch_size=ROWS)
         return
-    path = Path(source)
+    for file in source if isinstance(source, list) else _files(Path(source)):
+        yield from _of_file(file)
+
+
+def _files(path: Path) -> list[Path]:
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{path} holds no .parquet file")
-    for file in files:
-        yield from _of_file(file)
+    return files
 
 
 def _of_file(path: Path) -> Iterator[Batch]:

@@ -28,11 +28,12 @@ import pyarrow.parquet as pq
 from helpers import anchoring, export, pairing
 from helpers.export.card import Card
 from helpers.pairing import splits
-from helpers.runs import replacing
+from helpers.runs import replacing, replacing_folder
 
-__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition"]
+__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition", "read_bucket"]
 
 T = TypeVar("T")
+Bucket = TypeVar("Bucket")
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,12 @@ def partition(source: Path, folder: Path, bucket_of: Mapping[str, int], buckets:
 
 
 def each_bucket(
-    work: Callable[[Path], T], buckets: Sequence[Path], *, engine: str = "local", scheduler: str = "", workers: int = 0
+    work: Callable[[Bucket], T],
+    buckets: Sequence[Bucket],
+    *,
+    engine: str = "local",
+    scheduler: str = "",
+    workers: int = 0,
 ) -> list[T]:
     """Return `work(bucket)` for every bucket, in order; `work` is importable and repeats itself without harm.
 
@@ -95,14 +101,14 @@ def each_bucket(
         raise RuntimeError("a process died at its bucket, perhaps for lack of memory; make more buckets") from error
 
 
-def _frugally(work: Callable[[Path], T], bucket: Path) -> T:
+def _frugally(work: Callable[[Bucket], T], bucket: Bucket) -> T:
     """Do the work, and hand the memory that a bucket took back before the next one comes."""
     result = work(bucket)
     pa.default_memory_pool().release_unused()
     return result
 
 
-def _on_cluster(work: Callable[[Path], T], buckets: Sequence[Path], scheduler: str) -> list[T]:
+def _on_cluster(work: Callable[[Bucket], T], buckets: Sequence[Bucket], scheduler: str) -> list[T]:
     from distributed import Client, KilledWorker
 
     if not scheduler:
@@ -118,69 +124,82 @@ def _on_cluster(work: Callable[[Path], T], buckets: Sequence[Path], scheduler: s
             raise RuntimeError(f"workers died at a bucket, perhaps for lack of memory; make more: {error}") from error
 
 
+def read_bucket(path: Path) -> pd.DataFrame:
+    """Return the judgements of a bucket that is a Parquet file; raises ValueError when it is not complete."""
+    try:
+        judgements: pd.DataFrame = pq.read_table(path).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet, or is not complete: {error}") from error
+    return judgements
+
+
 def build_dataset(
-    buckets: Sequence[Path],
+    buckets: Sequence[Bucket],
     folder: Path,
     build: Build,
     *,
-    card: Card,
+    card: Card | Callable[[Path], Card],
+    read: Callable[[Bucket], pd.DataFrame] = read_bucket,  # type: ignore[assignment]
     more: Sequence[export.Track] = (),
     engine: str = "local",
     scheduler: str = "",
     workers: int = 0,
 ) -> pd.DataFrame:
-    """Pair, split and export buckets of judgements (the columns of `pairing.make_pairs`) into a dataset folder.
+    """Pair, split and export buckets of judgements into a dataset folder; returns what `export.write_dataset` returns.
 
-    Columns of `export.FACTS` go along; `more` are tracks that need no buckets. Returns what `export.write_dataset`
-    returns. Samples are divided over all buckets at once; by "row" each bucket gives its share.
+    `read` gives a bucket's judgements, with the columns of `pairing.make_pairs`; columns of `export.FACTS` go along.
+    `more` are tracks that need no buckets. `card` may be a function of the folder that holds the files. Samples are
+    divided over all buckets at once; by "row" each bucket gives its share.
     """
-    run = partial(
-        each_bucket, buckets=[path.resolve() for path in buckets], engine=engine, scheduler=scheduler, workers=workers
-    )
-    with export.replacing_folder(folder.resolve()) as beside:
+    run = partial(each_bucket, buckets=list(enumerate(buckets)), engine=engine, scheduler=scheduler, workers=workers)
+    with replacing_folder(folder.resolve()) as beside:
         work = beside / ".pairs"
         work.mkdir()
-        summary = pd.concat(run(partial(_pair, build=build, work=work)))
+        summary = pd.concat(run(partial(_pair, read=read, build=build, work=work)))
         if summary.index.has_duplicates:
             twin = summary.index[summary.index.duplicated()][0]
             raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
         sides = splits.draw_samples(summary, validation_fraction=build.validation_fraction, seed=build.seed)
         ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
-        left_out = run(partial(_export, build=build, work=work, sides=sides, ids=ids))
+        left_out = run(partial(_export, read=read, build=build, work=work, sides=sides, ids=ids))
         shutil.rmtree(work)
         others = {track.name: export.write_track(track, beside, build.message_format) for track in more}
-        return export.finish(beside, card, {"recipes": sum(left_out)} | others)
+        counts = {"recipes": sum(left_out)} | others
+        return export.finish(beside, card(beside) if callable(card) else card, counts)
 
 
-def _pair(bucket: Path, build: Build, work: Path) -> pd.DataFrame:
-    judgements = _read(bucket)
+def _pair(
+    numbered: tuple[int, Bucket], read: Callable[[Bucket], pd.DataFrame], build: Build, work: Path
+) -> pd.DataFrame:
+    number, bucket = numbered
+    judgements = read(bucket)
     anchors = anchoring.anchor_scores(judgements, min_scores=build.rules.min_scores)
     pairs = pairing.pair_rows(judgements, anchors, judges=build.judges, rules=build.rules)
-    with replacing(work / bucket.name) as beside:
+    with replacing(work / f"{number:05d}.parquet") as beside:
         pairs.to_parquet(beside, index=False)
     return splits.sample_summary(pairs, judgements)
 
 
-def _export(bucket: Path, build: Build, work: Path, sides: pd.Series, ids: pa.DataType) -> int:
-    pairs = pd.read_parquet(work / bucket.name)
+def _export(
+    numbered: tuple[int, Bucket],
+    read: Callable[[Bucket], pd.DataFrame],
+    build: Build,
+    work: Path,
+    sides: pd.Series,
+    ids: pa.DataType,
+) -> int:
+    number, bucket = numbered
+    pairs = pd.read_parquet(work / f"{number:05d}.parquet")
     if build.split_by == "sample":
         pairs["split"] = pairs["sample_id"].astype("str").map(sides)
     else:
         pairs["split"] = splits.split(
             pairs, by=build.split_by, validation_fraction=build.validation_fraction, seed=build.seed
         )
-    judgements = _read(bucket)
+    judgements = read(bucket)
     facts = judgements[["sample_id", *(name for name in export.FACTS if name in judgements)]].drop_duplicates(
         "sample_id"
     )
     pairs = pairs.merge(facts, on="sample_id", how="left", validate="many_to_one")
     track = export.Track("recipes", pairs, build.system, judgements)
-    return export.write_track(track, work.parent, build.message_format, int(bucket.stem), ids)
-
-
-def _read(bucket: Path) -> pd.DataFrame:
-    try:
-        judgements: pd.DataFrame = pq.read_table(bucket).to_pandas()
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{bucket} cannot be read as Parquet, or is not complete: {error}") from error
-    return judgements
+    return export.write_track(track, work.parent, build.message_format, number, ids)

@@ -93,7 +93,7 @@ class Params(BaseModel):
     interactive: bool = Field(True, description="widgets and a live bar; false in a batch")
     engine: Literal["local", "dask"] = Field("local", description="where buckets are worked on")
     dask_scheduler: str = Field("", description="address of a Dask scheduler")
-    buckets: Count = Field(1, description="parts that pairing works through one by one")
+    buckets: Count = Field(1, description="parts of the recipes that are worked through one by one")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Params:

@@ -9,7 +9,7 @@ import pytest
 from helpers import answers, judges
 from helpers.answers import Request, Store
 from helpers.judges import Model, batch, local
-from helpers.judges.planning import plan
+from helpers.judges.planning import plan, together
 from tests.server import Reply, Server, completion
 
 MODELS = {
@@ -172,6 +172,18 @@ def test_the_plan_assumes_replies_like_the_stored_ones_and_else_typical_ones(sto
     assert frame[["cost_low", "cost_high"]].loc["free"].isna().all()
     short = plan(rows(60, "b/c", max_tokens=50), models=models, store=store, concurrency=1).loc[0]
     assert (short["cost_low"], short["minutes"]) == (short["cost_high"], pytest.approx(0.5))
+
+
+def test_plans_of_parts_add_up_to_the_plan_of_the_whole(store):
+    models = MODELS | {"free": Model(name="free", base_url="http://127.0.0.1:9/v1", model="F", max_concurrency=1)}
+    requests = [row for name in ("a", "free", "surface") for row in rows(6, name, max_tokens=100)]
+    whole = plan(requests, models=models, store=store, concurrency=1).set_index("model")
+    parts = [plan(requests[start::2], models=models, store=store, concurrency=1) for start in (0, 1)]
+    found = together([*parts, plan([], models=models, store=store)]).set_index("model").loc[whole.index]
+    assert found["cost_high"].tolist() == pytest.approx(whole["cost_high"].tolist(), nan_ok=True)
+    assert found["minutes"].tolist() == pytest.approx(whole["minutes"].tolist())
+    same = ["kind", "requests", "in_store", "to_ask", "prompt_tokens", "counted_by", "completion_tokens", "ready"]
+    assert found[same].values.tolist() == whole[same].values.tolist()
 
 
 def test_the_plan_says_what_is_missing(store, monkeypatch):

@@ -53,6 +53,24 @@ def test_adding_a_recipe_leaves_the_others_as_they_were():
     assert together[: len(alone)] == alone
 
 
+def test_buckets_hold_every_recipe_once_and_copies_together():
+    texts = [f"Heat CaO at {degrees} °C." for degrees in range(300, 340)]
+    given = recipes(*texts, *(text.upper() for text in texts))
+    parts = items.in_buckets(given, 3)
+    assert sorted(sample for part in parts for sample in part["sample_id"]) == sorted(given["sample_id"])
+    assert min(map(len, parts)) > 0
+    place = {sample: number for number, part in enumerate(parts) for sample in part["sample_id"]}
+    assert all(place[f"r{n}"] == place[f"r{n + 40}"] for n in range(40))
+
+
+def test_equal_numbers_of_edits_at_two_rates_mean_equal_texts():
+    found = items.from_recipes(recipes(RECIPE, "Dry CaO at 500 °C."), seed=1)
+    for _, rows in items.facts(found).assign(text=found["response"].to_pylist()).groupby("sample_id"):
+        graded = rows[rows["perturbation_rate"].between(0, 1, inclusive="neither")]
+        for _, same in graded.groupby("perturbation_category"):
+            assert same["text"].nunique() == same["n_edits"].nunique()
+
+
 def test_conditions_come_in_their_own_order_under_their_own_names():
     asked = ["llm_to_name_100pct", "all_error_injection_2pct"]
     names = items.from_recipes(recipes(RECIPE), asked, seed=1)["dataset_name"].to_pylist()

@@ -46,6 +46,47 @@ def test_writing_that_fails_leaves_the_last_complete_table(run):
     assert [path.name for path in (run.path / "data").iterdir()] == ["parts.parquet"]
 
 
+def test_a_table_in_buckets_is_a_folder_that_reads_like_the_file(run):
+    with run.writing("anchors", buckets=2) as add:
+        for sample in ("b", "a", "c"):
+            add(
+                pd.DataFrame(
+                    {"track": "recipe", "sample_id": [sample], "anchor_score": 3.0, "n_scores": 1, "spread": 0.0}
+                )
+            )
+    path = run.path / "data" / "anchors.parquet"
+    assert [part.name for part in sorted(path.iterdir())] == ["00000.parquet", "00001.parquet", "00002.parquet"]
+    assert run.read("anchors")["sample_id"].tolist() == pd.read_parquet(path)["sample_id"].tolist() == ["b", "a", "c"]
+    assert run.read("anchors", ["sample_id"], part=-1).squeeze() == "c"
+    assert run.read("anchors", ["n_scores"], where=[("sample_id", "in", ["a", "c"])])["n_scores"].tolist() == [1, 1]
+    assert {name for name in run.writes if name.startswith("data/anchors")} == {
+        f"data/anchors.parquet/0000{n}.parquet" for n in range(3)
+    }
+
+
+def test_a_file_and_a_folder_of_a_table_take_each_others_place(run):
+    for buckets in (1, 2, 1):
+        with run.writing("parts", buckets=buckets) as add:
+            add(pa.table({"x": [buckets]}))
+        assert run.read("parts")["x"].tolist() == [buckets]
+        assert (run.path / "data" / "parts.parquet").is_dir() == (buckets > 1)
+        assert [path.name for path in (run.path / "data").iterdir()] == ["parts.parquet"]
+
+
+def test_a_bucket_that_fails_leaves_the_last_complete_table(run):
+    run.write("parts", pa.table({"x": [1]}))
+
+    def torn():
+        with run.writing("parts", buckets=2) as add:
+            for x in (2, 0):
+                add(pa.table({"x": [1 // x]}))
+
+    with pytest.raises(ZeroDivisionError):
+        torn()
+    assert run.read("parts")["x"].tolist() == [1]
+    assert [path.name for path in (run.path / "data").iterdir()] == ["parts.parquet"]
+
+
 def test_a_table_that_is_not_there_or_not_whole_is_named(run):
     with pytest.raises(FileNotFoundError, match=r"pairs\.parquet is not there yet.*plumbline run"):
         run.read("pairs")

@@ -137,17 +137,16 @@ class Run:
     writes: set[str] = field(default_factory=set)
     cited: dict[str, Any] = field(default_factory=dict)
 
-    def write(self, name: str, table: pd.DataFrame | pa.Table) -> None:
-        """Write data/<name>.parquet under the table's schema."""
+    def write(self, name: str, table: Part) -> None:
+        """Write data/<name>.parquet under the table's schema; a table in pieces is never held as a whole."""
         with self.writing(name) as add:
             add(table)
 
     @contextmanager
     def writing(self, name: str, *, buckets: int = 1) -> Iterator[Callable[[Part], None]]:
-        """Give a function that adds parts to a table, of which no more than one part is held, or a piece of one.
+        """Give a function that adds parts to data/<name>.parquet; of a part in pieces no more than one is held.
 
-        With one bucket they become the file data/<name>.parquet; with several it is a folder with a file for each,
-        which pandas and pyarrow read like the file.
+        With several buckets the table is a folder with a file for each part, which pandas and pyarrow read alike.
         """
         path = self.path / "data" / f"{name}.parquet"
         with ExitStack() as stack:

@@ -10,7 +10,7 @@ import pytest
 from datasets import Dataset
 
 from helpers.pairing import pair_rows, split, with_texts
-from helpers.pairing.leaks import check, leak_report
+from helpers.pairing.leaks import check, leak_report, nearly_equal
 from helpers.pairing.preferences import prompt_text
 
 
@@ -25,8 +25,8 @@ CLEAN = side(("c", "press the pellet and polish it", "right", "wrong"))
 def test_sides_that_share_nothing_are_clean_and_sound():
     report = leak_report(TRAIN, CLEAN)
     assert (report.clean, report.sound, report.train_rows, report.validation_rows) == (True, True, 2, 1)
-    assert report.table()["found"].tolist() == [0] * 9
-    assert report.table()["of"].tolist() == [1, 1, 1, 1, 1, 3, 3, 3, 3]
+    assert report.table()["found"].tolist() == [0] * 10
+    assert report.table()["of"].tolist() == [1, 1, 1, 1, 1, 3, 3, 3, 3, 3]
 
 
 def test_a_shared_sample_is_a_leak():
@@ -76,6 +76,77 @@ def test_equal_and_empty_answers_are_counted():
     assert (report.equal_answers, report.empty_answers, report.swapped_pairs) == (2, 1, 0)
     assert report.clean
     assert not report.sound
+
+
+WORDS = "".join(f"step {n:02d} heats it. " for n in range(10)).strip()  # 179 signs
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("a" * 99 + "b", "a" * 99 + "c", True),  # 2 * 99 / 200 = 0.99
+        ("a" * 98 + "bb", "a" * 98 + "cc", False),  # 2 * 98 / 200 = 0.98, not above
+        ("a" * 99 + "bb", "a" * 99 + "cc", True),  # 2 * 99 / 202 = 0.9802
+        ("a" * 100, "a" * 104, True),  # 2 * 100 / 204 = 0.9804
+        ("a" * 98, "a" * 102, False),  # 2 * 98 / 200
+        ("b" + "a" * 50, "a" * 50 + "b", True),  # the longest common subsequence is 50 a: 2 * 50 / 102 = 0.9804
+        ("a" * 24 + "b", "a" * 24 + "c", False),  # 2 * 24 / 50 = 0.96
+        (WORDS, WORDS.replace("05", "5"), True),  # 2 * 178 / 357 = 0.9972
+        (WORDS, WORDS.replace("heats", "cools"), False),  # of each word only the s stays: 2 * 139 / 358 = 0.78
+        (WORDS, WORDS[::-1], False),
+        ("铁" * 60 + "炉", "铁" * 60 + "火", True),  # 2 * 60 / 122 = 0.984
+        ("a" * 60, "a" * 60 + "\n" * 9, True),  # trimmed
+        ("", "", False),
+    ],
+)
+def test_texts_are_nearly_equal_above_0_98(one, other, expected):
+    assert nearly_equal(one, other) == nearly_equal(other, one) == expected
+
+
+def test_nearly_equal_answers_are_counted_apart_from_equal_ones_and_only_warn():
+    chosen = [WORDS, WORDS, WORDS + " ", "short"]
+    rejected = [WORDS.replace("05", "5"), WORDS.replace("heats", "cools"), WORDS, "short!"]
+    train = side(*((f"t{n}", f"make material {n}", *pair) for n, pair in enumerate(zip(chosen, rejected, strict=True))))
+    validation = side(("v", "press the pellet", WORDS.upper(), WORDS.upper() + "!"))
+    report = leak_report(train, validation)
+    assert (report.near_equal_answers, report.equal_answers) == (2, 1)
+    found = report.table().set_index("check").loc["pairs with chosen nearly equal to rejected"]
+    assert found.tolist() == [2, 5, 0.4]
+    assert not report.sound
+    assert leak_report(train.drop(index=2), validation).sound
+
+
+def test_tables_without_answers_have_no_nearly_equal_ones():
+    report = leak_report(TRAIN[["sample_id", "prompt"]], CLEAN[["sample_id", "prompt"]])
+    assert (report.near_equal_answers, report.sound) == (0, True)
+
+
+@pytest.mark.parametrize("alphabet", ["ab", "abcdefgh ", "Ωü中 a"])
+def test_near_equality_is_that_of_the_longest_common_subsequence(alphabet):
+    rng = np.random.default_rng(0)
+    letters, seen = list(alphabet), set()
+    for _ in range(150):
+        one = "".join(rng.choice(letters, rng.integers(0, 200))).strip()
+        parts = list(one)
+        for place in rng.integers(0, len(parts) + 1, rng.integers(0, 5)):
+            parts[place : place + rng.integers(0, 2)] = rng.choice(letters, rng.integers(0, 2))
+        other = "".join(parts).strip()
+        # Among texts of m and n signs, 2 L / (m + n) > 0.98 in whole numbers.
+        expected = 100 * common(one, other) > 49 * (len(one) + len(other))
+        assert nearly_equal(one, other) == expected, (one, other)
+        seen.add(expected)
+    assert seen == {True, False}
+
+
+def common(one, other):
+    """Return the length of the longest common subsequence, by the table of the textbook."""
+    lengths = [0] * (len(other) + 1)
+    for sign in one:
+        row = [0]
+        for place, beside in enumerate(other):
+            row.append(lengths[place] + 1 if sign == beside else max(lengths[place + 1], row[place]))
+        lengths = row
+    return lengths[-1]
 
 
 @pytest.mark.parametrize("form", ["messages", "json", "arrays", "conversation", "sharegpt"])

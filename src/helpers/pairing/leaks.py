@@ -21,11 +21,14 @@ import pandas as pd
 from helpers.pairing.preferences import Batch, answers, of_frame, of_source, prompts
 from helpers.pairing.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar
 
-__all__ = ["NEAR", "LeakReport", "check", "leak_report"]
+__all__ = ["NEAR", "LeakReport", "check", "leak_report", "nearly_equal"]
 
 Hashes = npt.NDArray[np.uint64]
 
 NEAR = 0.8
+# A similarity above 0.98 leaves fewer than one edit for every 50 signs of the two texts.
+SIGNS_PER_EDIT = 50
+BLOCK = 12
 # Below this many prompts, wording that nearly all of them share may well be the recipe's own.
 TEMPLATE_PROMPTS = 20
 
@@ -38,7 +41,8 @@ class LeakReport:
     but has a prompt there with a likeness of at least 0.8 (see `texts`). `sample_rows` and `prompt_rows` are the rows
     of validation that the shared ones touch. Over the rows of both sides: `identical_pairs` repeat an earlier row,
     `swapped_pairs` have a row that prefers the opposite, `equal_answers` have chosen equal to rejected,
-    `empty_answers` lack a text. `has_ids` says whether both sides have a column sample_id.
+    `near_equal_answers` have them nearly equal (see `nearly_equal`), `empty_answers` lack a text. `has_ids` says
+    whether both sides have a column sample_id.
     """
 
     train_rows: int
@@ -54,6 +58,7 @@ class LeakReport:
     identical_pairs: int
     swapped_pairs: int
     equal_answers: int
+    near_equal_answers: int
     empty_answers: int
     examples: tuple[str, ...] = ()
 
@@ -64,7 +69,11 @@ class LeakReport:
 
     @property
     def sound(self) -> bool:
-        """Whether every pair adds something: no repeat, no contradiction, no equal or empty answers."""
+        """Whether every pair adds something: no repeat, no contradiction, no equal or empty answers.
+
+        Nearly equal answers are a warning and do not count here: the few signs that differ may be the very point of a
+        preference, though a trainer whose loss stays at ln 2 may have too many such pairs.
+        """
         return not (self.identical_pairs or self.swapped_pairs or self.equal_answers or self.empty_answers)
 
     def table(self) -> pd.DataFrame:
@@ -79,6 +88,7 @@ class LeakReport:
             ("pairs that repeat an earlier pair", self.identical_pairs, both),
             ("pairs that another pair contradicts", self.swapped_pairs, both),
             ("pairs with chosen equal to rejected", self.equal_answers, both),
+            ("pairs with chosen nearly equal to rejected", self.near_equal_answers, both),
             ("pairs with an empty answer", self.empty_answers, both),
         ]
         table = pd.DataFrame(checks, columns=["check", "found", "of"])
@@ -104,6 +114,79 @@ def check(train: str | Path | Any, validation: str | Path | Any) -> LeakReport:
     return _compare(partial(of_source, train), partial(of_source, validation))
 
 
+def nearly_equal(one: str, other: str) -> bool:
+    """Whether the similarity of two texts, once trimmed, is above 0.98.
+
+    The similarity is 2 L / (m + n) for texts of m and n signs whose longest common subsequence has L signs: the share
+    of both that stays when insertions and deletions make one of the other. No `difflib` ratio is above it.
+
+    >>> nearly_equal("It was heated for 12 h, ground, pressed and heated again.", "It was heated for 12 h, ground, "
+    ...              "pressed and heated again!")
+    True
+    >>> nearly_equal("It was heated.", "It was cooled.")
+    False
+    """
+    one, other = one.strip(), other.strip()
+    most = (len(one) + len(other) - 1) // SIGNS_PER_EDIT
+    return (
+        abs(len(one) - len(other)) <= most
+        and int(np.abs(_letters(one) - _letters(other)).sum()) <= most
+        and _blocks_stay(one, other, most)
+        and _edits_suffice(one, other, most)
+    )
+
+
+def _letters(text: str) -> npt.NDArray[np.intp]:
+    """Count the signs of a text, those beyond Latin-1 as one; an edit changes one count by one."""
+    return np.bincount(np.frombuffer(text.encode("latin-1", "replace"), np.uint8), minlength=256)
+
+
+def _blocks_stay(one: str, other: str, most: int) -> bool:
+    """Whether so few edits may do: each breaks at most one block of `one` and moves the others by one sign."""
+    places = range(0, len(one) - BLOCK + 1, BLOCK)
+    may_go, must_stay = most, len(places) - most
+    for start in places:
+        if must_stay <= 0:
+            return True
+        if one[start : start + BLOCK] in other[max(0, start - most) : start + BLOCK + most]:
+            must_stay -= 1
+        elif (may_go := may_go - 1) < 0:
+            return False
+    return True
+
+
+def _edits_suffice(one: str, other: str, most: int) -> bool:
+    """Whether so many insertions and deletions make one text of the other (the greedy algorithm of Myers, 1986)."""
+    length, width = len(one), len(other)
+    goal = length - width
+    reached = [-1] * (2 * most + 3)
+    reached[most + 2] = 0
+    for edits in range(most + 1):
+        # Diagonals that the edits left cannot bring back to the goal are passed over.
+        low, high = max(-edits, goal - most + edits), min(edits, goal + most - edits)
+        for diagonal in range(low + (low + edits) % 2, high + 1, 2):
+            before = most + diagonal
+            place = max(reached[before] + 1, reached[before + 2])
+            beside = place - diagonal
+            if place < length and beside < width and one[place] == other[beside]:
+                place += _run(one, place, other, beside)
+            reached[before + 1] = place
+        if reached[most + 1 + goal] >= length:
+            return True
+    return False
+
+
+def _run(one: str, i: int, other: str, j: int) -> int:
+    """Return for how many signs the texts are the same from these places on."""
+    begin, end, step = i, min(len(one), len(other) + i - j), 1
+    while step:
+        if i + step <= end and one[i : i + step] == other[j : j + step]:
+            i, j, step = i + step, j + step, step * 2
+        else:
+            step //= 2
+    return i - begin
+
+
 @dataclass
 class _Side:
     """One side as hashes: `rows` (n, 4) of each row's sample, prompt, pair and swapped pair; `prompts`, distinct."""
@@ -115,6 +198,7 @@ class _Side:
     has_ids: bool = True
     has_answers: bool = True
     equal: int = 0
+    near_equal: int = 0
     empty: int = 0
 
     def add(self, batch: Batch, common: Words) -> None:
@@ -132,7 +216,9 @@ class _Side:
             if row[1] not in self.prompts:
                 self.prompts[row[1]] = len(self.prompts)
                 new[row[1]] = prompt
-            self.equal += same_text(chosen, rejected)
+            equal = same_text(chosen, rejected)
+            self.equal += equal
+            self.near_equal += not equal and nearly_equal(chosen, rejected)
             self.empty += not (chosen.strip() and rejected.strip())
         self.rows.append(np.array(rows, np.uint64).reshape(-1, 4))
         self.likeness.append(signatures(list(new.values()), common))
@@ -191,6 +277,7 @@ def _report(train: _Side, validation: _Side) -> LeakReport:
         identical_pairs=len(pairs) - len(np.unique(pairs)),
         swapped_pairs=int((np.isin(reverse, pairs) & (reverse != pairs)).sum()),
         equal_answers=train.equal + validation.equal,
+        near_equal_answers=train.near_equal + validation.near_equal,
         empty_answers=train.empty + validation.empty,
         examples=tuple(sorted(validation.ids[int(number)] for number in shared)[:3]),
     )

@@ -13,9 +13,11 @@ import pytest
 
 from helpers.anchoring import GRADED
 from helpers.pairing import (
+    ANSWER_FATES,
     PairingRules,
     attrition,
     compare_rules,
+    instruction_attrition,
     instruction_pairs,
     make_pairs,
     pair_rows,
@@ -271,6 +273,94 @@ def test_an_instruction_pairs_completions_across_its_anchor():
     assert len(instruction_pairs(COMPLETIONS, anchors, rules=PairingRules(min_delta=0.1, max_pairs=1))) == 1
     assert instruction_pairs(COMPLETIONS, anchors.assign(anchor_score=np.nan)).empty
     assert instruction_pairs(COMPLETIONS, anchors, rules=PairingRules(min_scores=2)).empty
+
+
+def answers_of(sample, scores, dataset="flan", prompt="Why?"):
+    """Return one verdict an answer; models are named in the order of the scores."""
+    return pd.DataFrame(
+        {
+            "item_id": [f"{sample}/{n}" for n in range(len(scores))],
+            "sample_id": sample,
+            "dataset_name": dataset,
+            "model": list("mnop")[: len(scores)],
+            "judge": "x",
+            "overall_score": scores,
+            "prompt": prompt,
+            "response": [f"answer {n}" for n in range(len(scores))],
+        }
+    )
+
+
+def fates_of(table, anchors, **rules):
+    """Return what is not 0, as the one row of the attrition."""
+    found = instruction_attrition(table, anchors, rules=PairingRules(**rules))
+    assert found["pairs"].sum() == len(instruction_pairs(table, anchors, rules=PairingRules(**rules)))
+    counts = found.drop(columns="dataset_name")
+    assert (counts.drop(columns="candidates").sum(axis=1) == counts["candidates"]).all()
+    return {name: n for name, n in counts.sum().items() if n}
+
+
+def test_every_two_scored_answers_to_an_instruction_have_one_fate():
+    # medians 4.5, 3.0, 2.8, none, around 3.0: mn on one side, mo a pair, no 0.2 apart; p has no score
+    anchors = pd.DataFrame({"sample_id": ["i"], "anchor_score": [3.0]})
+    assert fates_of(COMPLETIONS, anchors) == {"candidates": 3, "same_side": 1, "below_min_delta": 1, "pairs": 1}
+    assert fates_of(COMPLETIONS, anchors, min_delta=0.1) == {"candidates": 3, "same_side": 1, "pairs": 2}
+    capped = {"candidates": 3, "same_side": 1, "over_cap": 1, "pairs": 1}
+    assert fates_of(COMPLETIONS, anchors, min_delta=0.1, max_pairs=1) == capped
+    # m alone has two verdicts
+    assert fates_of(COMPLETIONS, anchors, min_scores=2) == {"candidates": 3, "too_few_scores": 3}
+    for unknown in (anchors.assign(anchor_score=np.nan), anchors.assign(sample_id="j"), anchors.head(0)):
+        assert fates_of(COMPLETIONS, unknown) == {"candidates": 3, "no_anchor": 3}
+
+
+def test_an_answer_at_the_anchor_counts_as_above_it():
+    anchors = pd.DataFrame({"sample_id": ["i"], "anchor_score": [3.0]})
+    assert fates_of(answers_of("i", [4.0, 3.0]), anchors) == {"candidates": 1, "same_side": 1}
+    assert fates_of(answers_of("i", [3.0, 2.5]), anchors) == {"candidates": 1, "pairs": 1}
+    assert fates_of(answers_of("i", [2.5, 2.0]), anchors) == {"candidates": 1, "same_side": 1}
+
+
+def test_the_cap_of_an_instruction_keeps_the_largest_deltas_and_breaks_ties_by_name():
+    # around 3: mo 2.0, mp 2.0, no 1.0, np 1.0
+    table = answers_of("i", [4.0, 3.0, 2.0, 2.0])
+    anchors = pd.DataFrame({"sample_id": ["i"], "anchor_score": [3.0]})
+    for rows in (table, table.iloc[::-1]):
+        found = instruction_pairs(rows, anchors, rules=PairingRules(max_pairs=3))
+        assert found[["chosen_model", "rejected_model"]].to_numpy().tolist() == [["m", "o"], ["m", "p"], ["n", "o"]]
+    # mn and op lie on one side each
+    assert fates_of(table, anchors, max_pairs=3) == {"candidates": 6, "same_side": 2, "over_cap": 1, "pairs": 3}
+
+
+def test_the_fates_of_answers_are_counted_by_subset():
+    table = pd.concat(
+        [
+            answers_of("i", [4.0, 2.0]),
+            answers_of("j", [4.0, 2.0]),  # the same three texts as i
+            answers_of("k", [4.0, 2.0, 1.0], "evol_instruct", "How?"),
+            answers_of("l", [4.0], "evol_instruct", "When?"),
+            answers_of("m", [None, None], "sharegpt", "Who?"),
+        ]
+    )
+    anchors = pd.DataFrame({"sample_id": list("ijkl"), "anchor_score": 3.0})
+    found = instruction_attrition(table, anchors)
+    names = ["dataset_name", "candidates", "same_side", "duplicate", "pairs"]
+    expected = [["evol_instruct", 3, 1, 0, 2], ["flan", 2, 0, 1, 1], ["sharegpt", 0, 0, 0, 0]]
+    assert found[names].to_numpy().tolist() == expected
+    assert found.drop(columns=names).to_numpy().sum() == 0
+    assert found.columns.tolist()[2:] == list(ANSWER_FATES)
+    assert instruction_attrition(table.iloc[::-1], anchors).equals(found)
+    pairs = instruction_pairs(table, anchors)
+    assert pairs[["sample_id", "dataset_name"]].to_numpy().tolist() == [
+        ["i", "flan"],
+        ["k", "evol_instruct"],
+        ["k", "evol_instruct"],
+    ]
+
+
+def test_no_answers_have_no_fates():
+    anchors = pd.DataFrame({"sample_id": ["i"], "anchor_score": [3.0]})
+    assert instruction_attrition(COMPLETIONS.head(0), anchors).empty
+    assert instruction_pairs(COMPLETIONS.head(0), anchors).empty
 
 
 def pairs_of(samples, per_sample=4):

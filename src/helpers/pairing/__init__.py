@@ -1,12 +1,14 @@
 """Pairs of verdicts: which of two judges' evaluations of one text to prefer, and why the others are left out."""
 
 from helpers.pairing.pairs import (
+    ANSWER_FATES,
     FATES,
     PUBLISHED,
     LeakReport,
     PairingRules,
     attrition,
     compare_rules,
+    instruction_attrition,
     instruction_pairs,
     leak_report,
     make_pairs,
@@ -16,12 +18,14 @@ from helpers.pairing.pairs import (
 )
 
 __all__ = [
+    "ANSWER_FATES",
     "FATES",
     "PUBLISHED",
     "LeakReport",
     "PairingRules",
     "attrition",
     "compare_rules",
+    "instruction_attrition",
     "instruction_pairs",
     "leak_report",
     "make_pairs",

@@ -1,8 +1,10 @@
-"""The rules of pairing, tried on every two verdicts of a panel on one text: what becomes of each candidate."""
+"""The rules of pairing, tried on every two verdicts on one text or answers to one instruction: each one's fate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,18 @@ from helpers import anchoring
 from helpers.pairing.cube import Cube
 from helpers.pairing.texts import Texts, pair_keys
 
-__all__ = ["EPSILON", "FATES", "PUBLISHED", "Flow", "PairingRules", "follow", "has_texts"]
+__all__ = [
+    "ANSWER_FATES",
+    "EPSILON",
+    "FATES",
+    "PUBLISHED",
+    "AnswerFlow",
+    "Flow",
+    "PairingRules",
+    "follow",
+    "follow_answers",
+    "has_texts",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,6 +43,7 @@ FATES = (
     "over_cap",
     "duplicate",
 )
+ANSWER_FATES = ("too_few_scores", "no_anchor", "same_side", "below_min_delta", "over_cap", "duplicate", "pairs")
 KEPT, OVER_CAP, DUPLICATE = FATES.index("pairs"), FATES.index("over_cap"), FATES.index("duplicate")
 
 
@@ -134,10 +148,15 @@ def _try_rules(scores: Cube, anchor: Floats, rules: PairingRules) -> tuple[npt.N
         "wrong_side": undecided,
         "beyond_tolerance": shortfall > np.where(error, rules.error_tolerance, rules.represent_tolerance) + EPSILON,
     }
-    fates = np.full(a.shape, KEPT, dtype=np.int8)
+    return _first_to_fall(tests, FATES, a.shape), left_chosen
+
+
+def _first_to_fall(tests: dict[str, Any], fates: Sequence[str], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+    """Return for each candidate the place in `fates` of the first test that it falls to, or else of `pairs`."""
+    found = np.full(shape, fates.index("pairs"), dtype=np.int8)
     for name, falls in reversed(tests.items()):
-        np.copyto(fates, FATES.index(name), where=falls)
-    return fates, left_chosen
+        np.copyto(found, fates.index(name), where=falls)
+    return found
 
 
 def _cap(fates: npt.NDArray[np.int8], scores: Cube, max_pairs: int) -> Ints:
@@ -159,6 +178,82 @@ def _keys(scores: Cube, judgements: pd.DataFrame, cell: Ints, chosen: Ints, reje
         if (missing := parts[-1].places < 0).any():
             raise ValueError(f"judgement {judgements.index[row[missing][0]]} has a score but no {name}")
     return pair_keys(*parts)
+
+
+@dataclass(frozen=True)
+class AnswerFlow:
+    """The fate of every two scored answers to one instruction, by their places in `answers`; those kept, best first.
+
+    `answers` has one row for each, with score, n_scores and anchor_score; `kept` are places in `fates`, `keys` belong
+    to them.
+    """
+
+    answers: pd.DataFrame
+    chosen: Ints
+    rejected: Ints
+    fates: npt.NDArray[np.int8]
+    kept: Ints
+    keys: pd.Series
+
+
+def follow_answers(judgements: pd.DataFrame, anchors: pd.DataFrame, rules: PairingRules) -> AnswerFlow:
+    """Try the rules, in the order of ANSWER_FATES, on every two answers to an instruction that have scores.
+
+    The cap goes by delta, then by the names of the models; of pairs of the same three texts the first sample's stays.
+    """
+    answers = _scored_answers(judgements)
+    answers = answers.merge(anchors[["sample_id", "anchor_score"]], "left", "sample_id", validate="many_to_one")
+    chosen, rejected = _every_two(answers)
+    fates = _try_answer_rules(answers, chosen, rejected, rules)
+    best = _best_first(answers, chosen, rejected, np.flatnonzero(fates == ANSWER_FATES.index("pairs")))
+    over = best.groupby("sample_id", observed=True).cumcount() >= rules.max_pairs
+    fates[best.index[over]] = ANSWER_FATES.index("over_cap")
+    kept = best.index[~over].to_numpy()
+    prompt, response = Texts.of(answers["prompt"]), Texts.of(answers["response"])
+    keys = pair_keys(prompt.take(chosen[kept]), response.take(chosen[kept]), response.take(rejected[kept]))
+    again = keys.duplicated().to_numpy()
+    fates[kept[again]] = ANSWER_FATES.index("duplicate")
+    return AnswerFlow(answers, chosen, rejected, fates, kept[~again], keys.loc[~again, "key"])
+
+
+def _scored_answers(judgements: pd.DataFrame) -> pd.DataFrame:
+    scored = judgements.dropna(subset=["overall_score"])
+    facts = scored.drop_duplicates("item_id").set_index("item_id")
+    scores = scored.groupby("item_id", observed=True)["overall_score"]
+    return facts.assign(score=scores.median().astype("float64"), n_scores=scores.size()).reset_index()
+
+
+def _every_two(answers: pd.DataFrame) -> tuple[Ints, Ints]:
+    """Return the places of the higher and of the lower of every two answers to one instruction."""
+    places = pd.DataFrame({"sample": pd.factorize(answers["sample_id"])[0], "place": np.arange(len(answers))})
+    both = places.merge(places, on="sample")
+    left, right = both.loc[both["place_x"] < both["place_y"], ["place_x", "place_y"]].to_numpy().T
+    score = answers["score"].to_numpy()
+    higher = score[left] >= score[right]
+    return np.where(higher, left, right), np.where(higher, right, left)
+
+
+def _try_answer_rules(answers: pd.DataFrame, chosen: Ints, rejected: Ints, rules: PairingRules) -> npt.NDArray[np.int8]:
+    score, anchor = answers["score"].to_numpy(), answers["anchor_score"].to_numpy("float64")
+    few, above = (answers["n_scores"] < rules.min_scores).to_numpy(), score > anchor - EPSILON
+    tests = {
+        "too_few_scores": few[chosen] | few[rejected],
+        "no_anchor": np.isnan(anchor[chosen]),
+        "same_side": above[chosen] == above[rejected],
+        "below_min_delta": np.round(score[chosen] - score[rejected], 9) < rules.min_delta - EPSILON,
+    }
+    return _first_to_fall(tests, ANSWER_FATES, chosen.shape)
+
+
+def _best_first(answers: pd.DataFrame, chosen: Ints, rejected: Ints, rows: Ints) -> pd.DataFrame:
+    """Return these candidates by sample, delta (descending) and names, which are unique; the index are the rows."""
+    sides = {"chosen": answers.iloc[chosen[rows]], "rejected": answers.iloc[rejected[rows]]}
+    scores = {side: table["score"].to_numpy() for side, table in sides.items()}
+    columns = {"sample_id": sides["chosen"]["sample_id"].array}
+    columns["score_delta"] = -np.round(scores["chosen"] - scores["rejected"], 9)
+    for name in ("model", "item_id"):
+        columns |= {f"{side}_{name}": table[name].array for side, table in sides.items()}
+    return pd.DataFrame(columns, index=rows).sort_values(list(columns))
 
 
 def has_texts(judgements: pd.DataFrame) -> bool:

@@ -8,18 +8,29 @@ import numpy as np
 import pandas as pd
 
 from helpers.pairing.cube import cube
-from helpers.pairing.fates import EPSILON, FATES, PUBLISHED, PairingRules, follow, has_texts
+from helpers.pairing.fates import (
+    ANSWER_FATES,
+    EPSILON,
+    FATES,
+    PUBLISHED,
+    PairingRules,
+    follow,
+    follow_answers,
+    has_texts,
+)
 from helpers.pairing.leaks import LeakReport, leak_report
 from helpers.pairing.splits import split
-from helpers.pairing.texts import Texts, pair_keys, with_texts
+from helpers.pairing.texts import with_texts
 
 __all__ = [
+    "ANSWER_FATES",
     "FATES",
     "PUBLISHED",
     "LeakReport",
     "PairingRules",
     "attrition",
     "compare_rules",
+    "instruction_attrition",
     "instruction_pairs",
     "leak_report",
     "make_pairs",
@@ -110,34 +121,45 @@ def instruction_pairs(
     overall_score, prompt and response. A completion's score is the median of its verdicts, at least
     `rules.min_scores`; `min_delta` and `max_pairs` hold as for recipes, the tolerances do not.
     """
-    completions = _completions(judgements, rules.min_scores)
-    completions = completions.merge(anchors[["sample_id", "anchor_score"]], on="sample_id", validate="many_to_one")
-    above = completions["score"] > completions["anchor_score"] - EPSILON
-    below = completions["score"] < completions["anchor_score"] - EPSILON
-    shared = completions[["sample_id", "dataset_name", "prompt", "anchor_score"]].drop_duplicates("sample_id")
-    pairs = _side(completions[above], "chosen").merge(_side(completions[below], "rejected"), on="sample_id")
-    pairs = pairs.merge(shared, on="sample_id", validate="many_to_one")
-    pairs["score_delta"] = (pairs["score_chosen"] - pairs["score_rejected"]).round(9)
-    pairs = pairs[pairs["score_delta"] >= rules.min_delta - EPSILON]
-    order = ["sample_id", "score_delta", "chosen_model", "rejected_model", "chosen_item", "rejected_item"]
-    pairs = pairs.sort_values(order, ascending=[name != "score_delta" for name in order])
-    pairs = pairs[pairs.groupby("sample_id").cumcount() < rules.max_pairs].reset_index(drop=True)
-    keys = pair_keys(*(Texts.of(pairs[name]) for name in ("prompt", "chosen", "rejected")))
-    return pairs.assign(pair_key=keys["key"])[~keys.duplicated()].reset_index(drop=True)
+    flow = follow_answers(judgements, anchors, rules)
+    chosen, rejected = (
+        flow.answers.iloc[places[flow.kept]].reset_index(drop=True) for places in (flow.chosen, flow.rejected)
+    )
+    sides = [_side(chosen, "chosen"), _side(rejected, "rejected")]
+    pairs = pd.concat([chosen[["sample_id"]], *sides, chosen[["dataset_name", "prompt", "anchor_score"]]], axis=1)
+    delta = (pairs["score_chosen"] - pairs["score_rejected"]).round(9)
+    return pairs.assign(score_delta=delta, pair_key=flow.keys.array)
 
 
-def _completions(judgements: pd.DataFrame, min_scores: int) -> pd.DataFrame:
-    scored = judgements.dropna(subset=["overall_score"])
-    facts = scored.drop_duplicates("item_id").set_index("item_id")
-    scores = scored.groupby("item_id", observed=True)["overall_score"]
-    facts = facts.assign(score=scores.median().astype("float64"))
-    return facts[scores.size().reindex(facts.index) >= min_scores].reset_index()
-
-
-def _side(completions: pd.DataFrame, side: str) -> pd.DataFrame:
-    names = {"sample_id": "sample_id", "response": side, "score": f"score_{side}", "model": f"{side}_model"}
+def _side(answers: pd.DataFrame, side: str) -> pd.DataFrame:
+    names = {"response": side, "score": f"score_{side}", "model": f"{side}_model"}
     names |= {"principle": f"{side}_principle", "item_id": f"{side}_item"}
-    return completions[[name for name in names if name in completions]].rename(columns=names)
+    return answers[[name for name in names if name in answers]].rename(columns=names)
+
+
+def instruction_attrition(
+    judgements: pd.DataFrame, anchors: pd.DataFrame, *, rules: PairingRules = PUBLISHED
+) -> pd.DataFrame:
+    """Count for each subset the candidates, how many each rule took, in the order of the rules, and the pairs.
+
+    Takes what `instruction_pairs` takes. A candidate is two scored answers to one instruction; all columns after
+    `candidates` add up to it. `same_side` are answers both above or both below the anchor.
+
+    >>> verdicts = pd.DataFrame({"item_id": ["i/0", "i/1", "i/2"], "sample_id": "i", "dataset_name": "flan",
+    ...                          "model": ["x", "y", "z"], "overall_score": [5.0, 4.0, 2.0], "prompt": "Why?",
+    ...                          "response": ["Because.", "So.", "No."]})
+    >>> anchors = pd.DataFrame({"sample_id": ["i"], "anchor_score": [4.0]})
+    >>> found = instruction_attrition(verdicts, anchors)
+    >>> found[["dataset_name", "candidates", "same_side", "pairs"]].values.tolist()
+    [['flan', 3, 1, 2]]
+    """
+    flow = follow_answers(judgements, anchors, rules)
+    subsets = pd.Index(sorted(judgements["dataset_name"].unique()), dtype="str")
+    subset = subsets.get_indexer(flow.answers["dataset_name"].astype("str"))[flow.chosen]
+    place = subset * len(ANSWER_FATES) + flow.fates
+    counts = np.bincount(place, minlength=len(subsets) * len(ANSWER_FATES)).reshape(-1, len(ANSWER_FATES))
+    table = pd.DataFrame({"dataset_name": subsets, "candidates": counts.sum(axis=1)})
+    return table.join(pd.DataFrame(counts, columns=list(ANSWER_FATES)))
 
 
 def compare_rules(published: pd.DataFrame, nearest: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from helpers import verdicts
-from helpers.verdicts import Verdict, parse
+from helpers.verdicts import Verdict, parse, without_repeats
 
 CASES = json.loads((Path(__file__).parent / "cases" / "judge_outputs.json").read_text("utf-8"))["cases"]
 SCORED = ("ok", "repaired")
@@ -107,6 +107,62 @@ def test_a_reply_with_too_many_broken_objects_is_given_up_even_if_one_was_read()
     assert parse('{"a": 1,}' * 9 + '{"overall_score": 4}').overall_score == 4.0
 
 
+FIRST = 'Sound.\n\n```json\n{"a_score": 4, "overall_score": 3.5}\n```'
+SECOND = '```json\n{"a_score": 4, "overall_score": 3.5}\n```'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{FIRST}\n\n{SECOND}", FIRST),
+        (f"{FIRST}\n\nThe final verdict:\n{SECOND}\nDone.", FIRST),
+        (f"{FIRST}\n{SECOND}\n{SECOND}", FIRST),
+        (f"{FIRST}{SECOND}", FIRST),
+        (f"{FIRST}\n```JSON\n{{'overall_score': '3.5/5',}}\n```", FIRST),
+        (f"{FIRST.removesuffix('```')}\n{SECOND}\n```", FIRST.removesuffix("\n```")),
+        (f"{FIRST.replace('json', '')}\n{SECOND}", FIRST.replace("json", "")),
+        (f"As ```x = 1``` says. {FIRST}\n{SECOND}", f"As ```x = 1``` says. {FIRST}"),
+        (f"<think>{SECOND}</think>{FIRST}\n{SECOND}", f"<think>{SECOND}</think>{FIRST}"),
+        (f'```json\n{{"items": 3}}\n```\n{FIRST}\n{SECOND}', f'```json\n{{"items": 3}}\n```\n{FIRST}'),
+        (f'{{"overall_score": 3.5}}\n{FIRST}\n{SECOND}', f'{{"overall_score": 3.5}}\n{FIRST}'),
+        (f"４．５ “wide”\n{FIRST}\n{SECOND}", f"４．５ “wide”\n{FIRST}"),
+    ],
+)
+def test_a_verdict_that_is_repeated_is_left_out(text, expected):
+    assert without_repeats(text) == expected
+    assert parse(expected).overall_score == parse(text).overall_score == 3.5
+    assert without_repeats(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no fence",
+        FIRST,
+        f"{FIRST}\nAs to the furnace: ```T = 900 °C```",
+        f"{FIRST}\n{SECOND.replace('3.5', '4.0')}",  # the last one would count
+        f"{FIRST}\n{SECOND.replace('3.5', '4.0')}\nas I said.",  # neither would count
+        f"{FIRST}\n{SECOND[:-11]}",  # cut off in the second
+        f"{FIRST.replace('3.5', '9')}\n{SECOND.replace('3.5', '9')}",
+        '{"overall_score": 2}\n```json\n{"overall_score": 3.5} so\n```\n' + SECOND + " so",  # no score with or without
+        f"<think>{FIRST}\n{SECOND}</think> I cannot decide.",
+        f"<think>{SECOND}</think>{FIRST}",
+        '{"overall_score": 3.5}\n' + FIRST,  # the first stands in no fence, the second is the first fenced one
+    ],
+)
+def test_a_reply_without_a_repetition_stays_as_it_is(text):
+    assert without_repeats(text) == text
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_leaving_out_repeats_never_changes_a_score(case):
+    raw = case["raw"] or ""
+    cut = without_repeats(raw)
+    assert raw.startswith(cut)
+    assert parse(cut).overall_score == parse(raw).overall_score
+
+
 N = 300_000
 ENDLESS = {
     "braces": "{" * N, "brace and quote": '{"' * N, "nested": '{"a":' * N, "bare keys": "{a:" * N,
@@ -127,3 +183,18 @@ def test_a_huge_reply_is_read_in_a_moment_and_gives_no_score(name):
     # The slowest takes 0.5 s; quadratic reading would take minutes.
     assert time.perf_counter() - begin < 10
     assert name == "objects" or verdict.overall_score is None
+
+
+FENCES = {
+    "fences": "```json\n" * N, "ticks": "`" * N + "json", "empty": "```json\n{}\n```\n" * (N // 10),
+    "no verdicts": "```json\n{'a': 1}\n```\n" * (N // 10), "blanks": FIRST + ("``` " + " " * 50) * (N // 10),
+    "verdicts": SECOND * (N // 10), "two blanks": FIRST + "```" + " " * N + "```" + " " * N,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FENCES)
+def test_repeats_in_a_huge_reply_are_found_in_a_moment(name):
+    begin = time.perf_counter()
+    cut = without_repeats(FENCES[name])
+    assert time.perf_counter() - begin < 10
+    assert cut == (SECOND if name == "verdicts" else FENCES[name])

@@ -8,6 +8,7 @@ from helpers.verdicts.parsing import (
     Verdict,
     parse,
 )
+from helpers.verdicts.repeats import without_repeats
 
 __all__ = [
     "HIGHEST",
@@ -16,4 +17,5 @@ __all__ = [
     "Status",
     "Verdict",
     "parse",
+    "without_repeats",
 ]

@@ -29,11 +29,15 @@ _PATIENCE = 50  # objects to repair: each error of the json module costs time in
 
 
 class Object(NamedTuple):
-    """An object as (key, value) pairs with notes on its repair, or, with no pairs, its unreadable source."""
+    """An object as (key, value) pairs with notes on its repair, or, with no pairs, its unreadable source.
+
+    `span` is where it stands in the reply.
+    """
 
     pairs: tuple[tuple[str, Any], ...]
     notes: tuple[str, ...] = ()
     unreadable: str = ""
+    span: tuple[int, int] = (0, 0)
 
 
 @dataclass(slots=True)
@@ -87,9 +91,9 @@ def _take(reply: Reply, text: str, flat: str, start: int) -> int:
         reply.given_up = True
         return len(flat)
     if found.value is None:
-        reply.objects.append(Object((), unreadable=flat[start : found.end]))
+        reply.objects.append(Object((), unreadable=flat[start : found.end], span=(start, found.end)))
     else:
-        reply.objects.append(Object(found.value, _notes(found, text, start)))
+        reply.objects.append(Object(found.value, _notes(found, text, start), span=(start, found.end)))
     if found.kind != "unclosed":
         return found.end
     reply.unclosed = "object"

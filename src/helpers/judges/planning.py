@@ -12,7 +12,7 @@ from helpers.judges import local
 from helpers.judges.accounts import UNSET_COMPLETION_TOKENS, estimate
 from helpers.judges.models import Model, keys
 
-__all__ = ["ASSUMPTIONS", "plan", "together", "tokenizer"]
+__all__ = ["ASSUMPTIONS", "Average", "averages", "plan", "together", "tokenizer"]
 
 PROMPTS_COUNTED = 100
 TYPICAL_TOKENS = 400  # a reply, where the store holds none of the model
@@ -27,15 +27,25 @@ STORED = """SELECT model, avg(completion_tokens), avg(nullif(seconds, 0)) FROM r
     WHERE state >= 0 GROUP BY model"""  # a reply from a batch file took no time of its own
 
 
-class _Stored(NamedTuple):
+class Average(NamedTuple):
     """What a model's stored replies took on average; None where no reply says."""
 
     tokens: float | None = None
     seconds: float | None = None
 
 
+def averages(store: Store) -> dict[str, Average]:
+    """Return what the stored replies of each model took; reads the whole store, so ask once for several plans."""
+    return {name: Average(*means) for name, *means in store.query(STORED)}
+
+
 def plan(
-    requests: Iterable[Request], *, models: Mapping[str, Model], store: Store, concurrency: int = 64
+    requests: Iterable[Request],
+    *,
+    models: Mapping[str, Model],
+    store: Store,
+    concurrency: int = 64,
+    stored: Mapping[str, Average] | None = None,
 ) -> pd.DataFrame:
     """Return one row a model: what is asked for, what the store has, and what the rest would take.
 
@@ -45,18 +55,19 @@ def plan(
     (each as long as it may be), currency, minutes (replies as slow as those stored so far, else at 100 tokens a second
     and as long as for cost_low, and never over the limits a minute, where the longest reply counts), too_long (by the
     estimate, prompt and longest reply do not fit into the context) and ready: `yes`, `not contacted` for a server, or
-    what is missing. Retries are not counted. `ASSUMPTIONS` says this to the reader of the table.
+    what is missing. Retries are not counted. `ASSUMPTIONS` says this to the reader of the table. `stored` spares the
+    look at all replies (`averages`).
     """
     requests = list(requests)
     distinct = dict(zip(keys(requests, models), requests, strict=True))
     answered, _ = store.known(list(distinct))
-    stored = {name: _Stored(*means) for name, *means in store.query(STORED)}
+    stored = averages(store) if stored is None else stored
     rows = []
     for name in dict.fromkeys(request.model for request in requests):
         mine = {key: request for key, request in distinct.items() if request.model == name}
         todo = [request for key, request in mine.items() if key not in answered]
         counts = {"requests": len(mine), "in_store": len(mine) - len(todo), "to_ask": len(todo)}
-        rows.append(_row(models[name], todo, stored.get(name, _Stored()), concurrency) | counts)
+        rows.append(_row(models[name], todo, stored.get(name, Average()), concurrency) | counts)
     columns = ["model", "kind", "requests", "in_store", "to_ask", "prompt_tokens", "counted_by", "completion_tokens"]
     return pd.DataFrame(rows, columns=[*columns, "cost_low", "cost_high", "currency", "minutes", "too_long", "ready"])
 
@@ -77,7 +88,7 @@ def _least_ready(column: pd.Series) -> str:
     return next((str(told) for told in column if told != "yes"), "yes")
 
 
-def _row(model: Model, todo: Sequence[Request], stored: _Stored, concurrency: int) -> dict[str, Any]:
+def _row(model: Model, todo: Sequence[Request], stored: Average, concurrency: int) -> dict[str, Any]:
     if model.kind == "rules":
         prompt, likely, completion, counted_by, minutes = 0, 0, 0, "no tokens", 0.0
     else:

@@ -111,3 +111,15 @@ def test_pairing_sees_the_user_text_of_the_request_that_was_judged():
         {"item_id": ["0/original"], "judge": ["x"], "repeat": [0], "overall_score": [4.0], "text": ["t"]}
     )
     assert judgements.for_pairing(rows, items)["user"].tolist() == [asked[0].messages[1]["content"]]
+
+
+def test_a_verdict_that_is_written_twice_is_trained_on_once():
+    verdict = '```json\n{"overall_score": 3.5}\n```'
+    rows = pd.DataFrame(
+        {"item_id": ["r/a"] * 3, "judge": ["x", "y", "z"], "text": [f"So: {verdict} Again: {verdict}", verdict, None]}
+    )
+    about = ("dataset_name", "perturbation_type", "perturbation_category", "perturbation_rate")
+    item = {"item_id": "r/a", "sample_id": "r", "prompt": "p", "response": "r"} | dict.fromkeys(about, "original")
+    found = judgements.for_pairing(rows, pd.DataFrame([item]))["text"]
+    assert found.tolist()[:2] == [f"So: {verdict}", verdict]
+    assert found.isna().tolist() == [False, False, True]

@@ -96,7 +96,6 @@ WORDS = "".join(f"step {n:02d} heats it. " for n in range(10)).strip()  # 179 si
         (WORDS, WORDS[::-1], False),
         ("铁" * 60 + "炉", "铁" * 60 + "火", True),  # 2 * 60 / 122 = 0.984
         ("a" * 60, "a" * 60 + "\n" * 9, True),  # trimmed
-        ("", "", False),
     ],
 )
 def test_texts_are_nearly_equal_above_0_98(one, other, expected):
@@ -119,34 +118,6 @@ def test_nearly_equal_answers_are_counted_apart_from_equal_ones_and_only_warn():
 def test_tables_without_answers_have_no_nearly_equal_ones():
     report = leak_report(TRAIN[["sample_id", "prompt"]], CLEAN[["sample_id", "prompt"]])
     assert (report.near_equal_answers, report.sound) == (0, True)
-
-
-@pytest.mark.parametrize("alphabet", ["ab", "abcdefgh ", "Ωü中 a"])
-def test_near_equality_is_that_of_the_longest_common_subsequence(alphabet):
-    rng = np.random.default_rng(0)
-    letters, seen = list(alphabet), set()
-    for _ in range(150):
-        one = "".join(rng.choice(letters, rng.integers(0, 200))).strip()
-        parts = list(one)
-        for place in rng.integers(0, len(parts) + 1, rng.integers(0, 5)):
-            parts[place : place + rng.integers(0, 2)] = rng.choice(letters, rng.integers(0, 2))
-        other = "".join(parts).strip()
-        # Among texts of m and n signs, 2 L / (m + n) > 0.98 in whole numbers.
-        expected = 100 * common(one, other) > 49 * (len(one) + len(other))
-        assert nearly_equal(one, other) == expected, (one, other)
-        seen.add(expected)
-    assert seen == {True, False}
-
-
-def common(one, other):
-    """Return the length of the longest common subsequence, by the table of the textbook."""
-    lengths = [0] * (len(other) + 1)
-    for sign in one:
-        row = [0]
-        for place, beside in enumerate(other):
-            row.append(lengths[place] + 1 if sign == beside else max(lengths[place + 1], row[place]))
-        lengths = row
-    return lengths[-1]
 
 
 @pytest.mark.parametrize("form", ["messages", "json", "arrays", "conversation", "sharegpt"])

@@ -148,13 +148,17 @@ def with_items(judgements: pd.DataFrame, items: pd.DataFrame, columns: Sequence[
 def for_pairing(judgements: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Return the verdicts on recipes with their user text and reply: what `pairing.pair_rows` takes.
 
-    The user text, which the panel shares, is categorical and so held once.
+    The user text, which the panel shares, is categorical and so held once. A verdict that a judge repeats at the end
+    of its reply is cut off, as published.
     """
     users = [rubrics.user_text(rubrics.recipe_messages(*row)) for row in _rows(items, "prompt", "response")]
     codes, distinct = pd.factorize(pd.Series(users, dtype="str"))
     columns = ["sample_id", "dataset_name", "perturbation_type", "perturbation_category", "perturbation_rate"]
     known = items[["item_id", *columns]].assign(user=pd.Categorical.from_codes(codes, distinct))
-    return judgements.merge(known, on="item_id", validate="m:1")
+    replies = judgements["text"].copy()
+    fenced_twice = replies.str.count("```").fillna(0) > 2
+    replies[fenced_twice] = [parser.without_repeats(text) for text in replies[fenced_twice]]
+    return judgements.assign(text=replies).merge(known, on="item_id", validate="m:1")
 
 
 def of_answers(judgements: pd.DataFrame, items: pd.DataFrame, completions: pd.DataFrame) -> pd.DataFrame:

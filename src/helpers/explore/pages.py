@@ -214,7 +214,7 @@ def _stack(rows: pd.DataFrame, render: Callable[[dict[str, Any]], str], of: str)
 
 def _drawn(rows: pd.DataFrame, key: list[str], n: int, seed: int) -> pd.DataFrame:
     """Return n rows in an order that depends on the seed and their keys alone."""
-    ids = rows[key].astype(str).agg("/".join, axis=1)
+    ids = rows[key[0]].str.cat(rows[key[1:]].astype("str"), sep="/")
     words = keyed.blocks(seed, "shown", ids)[:, 0]
     return rows.iloc[np.argsort(words, kind="stable")[:n]]
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from rapidfuzz.distance import Indel
 
 from helpers.pairing.preferences import Batch, answers, of_frame, of_source, prompts
 from helpers.pairing.texts import HASHES, Signatures, Words, common_wording, same_text, signatures, similar
@@ -26,9 +27,7 @@ __all__ = ["NEAR", "LeakReport", "check", "leak_report", "nearly_equal"]
 Hashes = npt.NDArray[np.uint64]
 
 NEAR = 0.8
-# A similarity above 0.98 leaves fewer than one edit for every 50 signs of the two texts.
-SIGNS_PER_EDIT = 50
-BLOCK = 12
+NEARLY_EQUAL = 0.98
 # Below this many prompts, wording that nearly all of them share may well be the recipe's own.
 TEMPLATE_PROMPTS = 20
 
@@ -118,7 +117,7 @@ def nearly_equal(one: str, other: str) -> bool:
     """Whether the similarity of two texts, once trimmed, is above 0.98.
 
     The similarity is 2 L / (m + n) for texts of m and n signs whose longest common subsequence has L signs: the share
-    of both that stays when insertions and deletions make one of the other. No `difflib` ratio is above it.
+    of both that stays when insertions and deletions make one of the other.
 
     >>> nearly_equal("It was heated for 12 h, ground, pressed and heated again.", "It was heated for 12 h, ground, "
     ...              "pressed and heated again!")
@@ -126,65 +125,7 @@ def nearly_equal(one: str, other: str) -> bool:
     >>> nearly_equal("It was heated.", "It was cooled.")
     False
     """
-    one, other = one.strip(), other.strip()
-    most = (len(one) + len(other) - 1) // SIGNS_PER_EDIT
-    return (
-        abs(len(one) - len(other)) <= most
-        and int(np.abs(_letters(one) - _letters(other)).sum()) <= most
-        and _blocks_stay(one, other, most)
-        and _edits_suffice(one, other, most)
-    )
-
-
-def _letters(text: str) -> npt.NDArray[np.intp]:
-    """Count the signs of a text, those beyond Latin-1 as one; an edit changes one count by one."""
-    return np.bincount(np.frombuffer(text.encode("latin-1", "replace"), np.uint8), minlength=256)
-
-
-def _blocks_stay(one: str, other: str, most: int) -> bool:
-    """Whether so few edits may do: each breaks at most one block of `one` and moves the others by one sign."""
-    places = range(0, len(one) - BLOCK + 1, BLOCK)
-    may_go, must_stay = most, len(places) - most
-    for start in places:
-        if must_stay <= 0:
-            return True
-        if one[start : start + BLOCK] in other[max(0, start - most) : start + BLOCK + most]:
-            must_stay -= 1
-        elif (may_go := may_go - 1) < 0:
-            return False
-    return True
-
-
-def _edits_suffice(one: str, other: str, most: int) -> bool:
-    """Whether so many insertions and deletions make one text of the other (the greedy algorithm of Myers, 1986)."""
-    length, width = len(one), len(other)
-    goal = length - width
-    reached = [-1] * (2 * most + 3)
-    reached[most + 2] = 0
-    for edits in range(most + 1):
-        # Diagonals that the edits left cannot bring back to the goal are passed over.
-        low, high = max(-edits, goal - most + edits), min(edits, goal + most - edits)
-        for diagonal in range(low + (low + edits) % 2, high + 1, 2):
-            before = most + diagonal
-            place = max(reached[before] + 1, reached[before + 2])
-            beside = place - diagonal
-            if place < length and beside < width and one[place] == other[beside]:
-                place += _run(one, place, other, beside)
-            reached[before + 1] = place
-        if reached[most + 1 + goal] >= length:
-            return True
-    return False
-
-
-def _run(one: str, i: int, other: str, j: int) -> int:
-    """Return for how many signs the texts are the same from these places on."""
-    begin, end, step = i, min(len(one), len(other) + i - j), 1
-    while step:
-        if i + step <= end and one[i : i + step] == other[j : j + step]:
-            i, j, step = i + step, j + step, step * 2
-        else:
-            step //= 2
-    return i - begin
+    return Indel.normalized_similarity(one.strip(), other.strip(), score_cutoff=NEARLY_EQUAL) > NEARLY_EQUAL
 
 
 @dataclass

@@ -17,7 +17,7 @@ from datasets import load_dataset
 
 from helpers import anchoring, pairing
 from helpers.export.card import Card
-from helpers.pairing import scale
+from helpers.pairing import scale, splits
 from tests.bench_pairing import JUDGES, judgements
 
 CARD = Card("Toy", "cc0-1.0", {"toy": "cc0-1.0"}, dict.fromkeys(JUDGES, "rules"))
@@ -68,6 +68,35 @@ def test_buckets_give_the_pairs_and_the_split_of_the_whole_table(table, buckets,
 
 
 @pytest.mark.slow
+def test_recipes_nearly_the_same_stay_together_though_buckets_and_edits_divide_them():
+    def judged(sample, lot, edit):
+        recipe = " ".join(f"w{number}" for number in range(60))
+        mild = recipe if edit is None else " ".join(f"{edit}{number}" for number in range(60))
+        names = ["original", "llm_representational_perturbation_1pct"]
+        rows = [
+            (sample, name, judge, f"{text} lot {lot}", f"{judge} {name}")
+            for name, text in zip(names, [recipe, mild], strict=True)
+            for judge in JUDGES
+        ]
+        table = pd.DataFrame(rows, columns=["sample_id", "dataset_name", "judge", "user", "text"])
+        return table.assign(overall_score=table["judge"].map(dict(zip(JUDGES, [4.0, 3.0, 2.0, 1.0], strict=True))))
+
+    def sides(*tables):
+        common = scale.wording(tables)
+        found = []
+        for table in tables:
+            pairs = pairing.pair_rows(table, anchoring.anchor_scores(table), judges=JUDGES)
+            found.append(splits.sample_summary(pairs, table, common=common))
+        return splits.draw_samples(pd.concat(found), validation_fraction=0.5, seed=1)
+
+    others = [judged(f"o{n}", n, None).replace(r"w(\d+)", rf"o{n}x\1", regex=True) for n in range(8)]
+    for seed in range(8):
+        twins = judged(f"a{seed}", "A", "x"), judged(f"b{seed}", "B", "y")
+        drawn = sides(pd.concat([twins[0], *others[:4]]), pd.concat([twins[1], *others[4:]]))
+        assert drawn[f"a{seed}"] == drawn[f"b{seed}"]
+        assert drawn.nunique() == 2
+
+
 def test_several_processes_write_the_same_bytes_as_one(buckets, tmp_path):
     for workers in (1, 2):
         scale.build_dataset(buckets, tmp_path / str(workers), BUILD, card=CARD, workers=workers)

@@ -17,6 +17,7 @@ from helpers import anchoring, export, judgements, pairing, rubrics
 from helpers.export.card import Card
 from helpers.pairing import PairingRules, scale, splits
 from helpers.pairing.leaks import LeakReport, check
+from helpers.pairing.texts import Words
 from helpers.params import Params
 from helpers.perturbations import CONDITIONS
 from helpers.runs import Run, read_record
@@ -81,8 +82,12 @@ def verdicts(run: Run, bucket: int) -> pd.DataFrame:
 def pair(run: Run) -> Paired:
     """Pair and split the verdicts of a run bucket by bucket, on this machine's cores or on a cluster."""
     chosen = run.params
+    common = scale.wording(verdicts(run, bucket) for bucket in range(chosen.buckets))
     found = scale.each_bucket(
-        partial(_pair, run=run), range(chosen.buckets), engine=chosen.engine, scheduler=chosen.dask_scheduler
+        partial(_pair, run=run, common=common),
+        range(chosen.buckets),
+        engine=chosen.engine,
+        scheduler=chosen.dask_scheduler,
     )
     pairs = pd.concat([part.pairs for part in found], ignore_index=True)
     other = pd.concat([part.other for part in found], ignore_index=True)
@@ -97,7 +102,7 @@ def pair(run: Run) -> Paired:
     return Paired(pairs, other, flow, summary, np.concatenate([part.characters for part in found]))
 
 
-def _pair(bucket: int, run: Run) -> Paired:
+def _pair(bucket: int, run: Run, common: Words) -> Paired:
     chosen, rows = run.params, verdicts(run, bucket)
     mine = rules(chosen)
     panel: dict[str, Any] = {"judges": chosen.judges}
@@ -115,7 +120,7 @@ def _pair(bucket: int, run: Run) -> Paired:
         pairs,
         other.drop(columns=["prompt", "chosen", "rejected"]),
         pairing.attrition(rows, anchors, **panel, rules=mine),
-        splits.sample_summary(pairs, rows),
+        splits.sample_summary(pairs, rows, common=common),
         np.asarray(said + len(rubrics.RECIPE.system), np.int64),
     )
 

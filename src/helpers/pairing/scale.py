@@ -28,9 +28,10 @@ import pyarrow.parquet as pq
 from helpers import anchoring, export, pairing
 from helpers.export.card import Card
 from helpers.pairing import splits
+from helpers.pairing.texts import Words
 from helpers.runs import replacing, replacing_folder
 
-__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition", "read_bucket"]
+__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition", "read_bucket", "wording"]
 
 T = TypeVar("T")
 Bucket = TypeVar("Bucket")
@@ -155,7 +156,8 @@ def build_dataset(
     with replacing_folder(folder.resolve()) as beside:
         work = beside / ".pairs"
         work.mkdir()
-        summary = pd.concat(run(partial(_pair, read=read, build=build, work=work)))
+        common = wording(map(read, buckets))
+        summary = pd.concat(run(partial(_pair, read=read, build=build, work=work, common=common)))
         if summary.index.has_duplicates:
             twin = summary.index[summary.index.duplicated()][0]
             raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
@@ -168,8 +170,14 @@ def build_dataset(
         return export.finish(beside, card(beside) if callable(card) else card, counts)
 
 
+def wording(buckets: Iterable[pd.DataFrame]) -> Words:
+    """Return the wording that prompts share, from the first bucket with any: what summaries of all are made under."""
+    first = next((judgements for judgements in buckets if len(judgements)), None)
+    return np.empty(0, np.uint64) if first is None else splits.shared_wording(first)
+
+
 def _pair(
-    numbered: tuple[int, Bucket], read: Callable[[Bucket], pd.DataFrame], build: Build, work: Path
+    numbered: tuple[int, Bucket], read: Callable[[Bucket], pd.DataFrame], build: Build, work: Path, common: Words
 ) -> pd.DataFrame:
     number, bucket = numbered
     judgements = read(bucket)
@@ -177,7 +185,7 @@ def _pair(
     pairs = pairing.pair_rows(judgements, anchors, judges=build.judges, rules=build.rules)
     with replacing(work / f"{number:05d}.parquet") as beside:
         pairs.to_parquet(beside, index=False)
-    return splits.sample_summary(pairs, judgements)
+    return splits.sample_summary(pairs, judgements, common=common)
 
 
 def _export(

@@ -11,16 +11,18 @@ import pandas as pd
 import pyarrow as pa
 
 from helpers import keyed
+from helpers.anchoring import condition_names
 from helpers.pairing.preferences import prompt_text
 from helpers.pairing.texts import Signatures, Texts, Words, common_wording, digests, signatures, similar
 
-__all__ = ["KEPT_TOGETHER", "draw_samples", "sample_summary", "split"]
+__all__ = ["KEPT_TOGETHER", "draw_samples", "sample_summary", "shared_wording", "split"]
 
 Ints = npt.NDArray[np.int64]
 
 # Below the likeness that a leak report calls a near-duplicate, so that no perturbed version crosses that line.
 KEPT_TOGETHER = 0.6
 SIDES = pd.Index(["train", "validation"], dtype="str")
+PROMPTS_COMPARED = 200
 
 
 def split(
@@ -33,10 +35,11 @@ def split(
 ) -> pd.Series:
     """Return "train" or "validation" for each pair, under the pairs' index.
 
-    By "sample", samples that share a prompt, or whose mildest prompts are alike (`texts`: Jaccard of word triples at
-    least 0.6), stay together; groups go to validation in the order of their keyed draws as long as they fit into its
-    share of each category, and at least one does when there are two. By "row" (published, leaky) the share of each
-    category is drawn row by row; the draw is keyed, so the rows are not those that scikit-learn picks.
+    By "sample", samples that share a prompt, or whose unperturbed prompts (or else the mildest ones) are alike
+    (`texts`: Jaccard of word triples at least 0.6), stay together; groups go to validation in the order of their keyed
+    draws as long as they fit into its share of each category, and at least one does when there are two. By "row"
+    (published, leaky) the share of each category is drawn row by row; the draw is keyed, so the rows are not those
+    that scikit-learn picks.
     `texts` is the table of judgements when the pairs hold positions (`pair_rows`).
 
     >>> pairs = pd.DataFrame({"sample_id": list("aabbcc"), "perturbation_category": ["error", "represent"] * 3})
@@ -53,11 +56,20 @@ def split(
     raise ValueError(f"by is {by!r}; it is 'sample' or 'row'")
 
 
-def sample_summary(pairs: pd.DataFrame, texts: pd.DataFrame | None = None) -> pd.DataFrame:
+def shared_wording(judgements: pd.DataFrame) -> Words:
+    """Return the wording that the prompts of the first two hundred samples share: that of the template."""
+    prompts = judgements.drop_duplicates("sample_id")["user"].head(PROMPTS_COMPARED)
+    return common_wording(prompts.astype("str").tolist())
+
+
+def sample_summary(
+    pairs: pd.DataFrame, texts: pd.DataFrame | None = None, *, common: Words | None = None
+) -> pd.DataFrame:
     """Return what a split needs to know of each sample, small enough for millions of pairs.
 
     Index sample_id; `family` is the first of the samples that share a prompt, `signature` the minwise hashes of the
-    sample's prompt at the lowest rate, and one column for each category counts pairs.
+    sample's unperturbed prompt (or else that at the lowest rate), and one column for each category counts pairs.
+    Wording in `common` does not count; summaries of several buckets agree only under the same (`shared_wording`).
     """
     sample, ids = pd.factorize(pairs["sample_id"].astype("str"), sort=True)
     category, categories = _categories(pairs)
@@ -68,10 +80,10 @@ def sample_summary(pairs: pd.DataFrame, texts: pd.DataFrame | None = None) -> pd
         family = _family(sample, digest, len(ids))
         rate = pairs.get("perturbation_rate", pd.Series(0.0, pairs.index)).to_numpy("float64", na_value=np.inf)
         order = np.lexsort((digest, rate, sample))
-        mildest = order[np.searchsorted(sample[order], np.arange(len(ids)))]
-        values, back = prompts.take(mildest).distinct()
+        mildest = prompts.take(order[np.searchsorted(sample[order], np.arange(len(ids)))])
+        values, back = (mildest if texts is None else _originals(mildest, ids, texts)).distinct()
         wording = values.take(pa.array(back)).to_pylist()
-        hashes = signatures(wording, common_wording(wording[:200]))
+        hashes = signatures(wording, common_wording(wording[:PROMPTS_COMPARED]) if common is None else common)
     else:
         family, hashes = np.arange(len(ids)), np.full((len(ids), 1), np.iinfo(np.uint32).max, np.uint32)
     facts = pd.DataFrame({"family": ids.take(family), "signature": list(hashes)})
@@ -139,6 +151,15 @@ def _prompts(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Texts:
     if isinstance(prompt.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(prompt):
         return Texts.of(prompt)
     return Texts.of(prompt.map(prompt_text).astype("str"))
+
+
+def _originals(mildest: Texts, ids: pd.Index, texts: pd.DataFrame) -> Texts:
+    """Return the prompt of each sample's unperturbed text, where it was judged too, in the place of its mildest one."""
+    original = np.flatnonzero(condition_names(texts) == "original")
+    first = pd.Series(original, texts["sample_id"].iloc[original].astype("str"))
+    places = first[~first.index.duplicated()].reindex(ids, fill_value=-1).to_numpy()
+    prompts = Texts.of(texts["user"])
+    return Texts(prompts.values, np.where(places < 0, mildest.places, prompts.places[places]))
 
 
 def _family(sample: Ints, digest: Words, n_samples: int) -> Ints:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import combinations
 from json.encoder import encode_basestring
@@ -71,6 +72,11 @@ def judgements(samples: int, seed: int = 0) -> pa.Table:
             "text": answers,
         }
     )
+
+
+def make(samples: int, source: Path) -> None:
+    """Write the judgements of one bucket."""
+    pq.write_table(judgements(samples, int(source.stem)), source, compression="zstd", row_group_size=8_192)
 
 
 def best(work: Callable[[], Any], runs: int) -> float:
@@ -169,8 +175,8 @@ def main(samples: int, buckets: int, runs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sources = [folder / f"{number:05d}.parquet" for number in range(max(buckets, 1))]
-        for number, source in enumerate(sources):
-            pq.write_table(judgements(samples, number), source, compression="zstd", row_group_size=8_192)
+        with ProcessPoolExecutor() as pool:
+            list(pool.map(partial(make, samples), sources))
         found = scores_only(pq.read_table(sources[0]).drop_columns(["user", "text"]).to_pandas(), 5 * runs)
         report("anchors and pairs of scores, s", found["ours"], found["floor"], 5)
         for message_format in ("json", "messages"):

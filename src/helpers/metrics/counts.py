@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
 
 from helpers.metrics.resample import LEVEL, Floats, group_means, interval, need, recipe_codes, resample
 from helpers.perturbations import CONDITIONS
@@ -236,17 +237,17 @@ def reward_accuracy(pairs: pd.DataFrame, scores: pd.DataFrame, *, seed: int, n_b
 
 def _location(group: pd.DataFrame, seed: int, n_boot: int) -> list[float]:
     """Return the mean and the median of the deltas, each with its interval, then the pairs and the recipes."""
-    ordered = group.sort_values("score_delta")
-    values = ordered["score_delta"].to_numpy(dtype=float)
-    recipe, n_recipes = recipe_codes(ordered["sample_id"])
+    values, place = np.unique(group["score_delta"].to_numpy(dtype=float), return_inverse=True)
+    recipe, n_recipes = recipe_codes(group["sample_id"])
+    counts = coo_array((np.ones(len(place)), (place, recipe)), shape=(len(values), n_recipes)).tocsr()
 
     def statistics(weights: Floats) -> Floats:
-        rows = weights[:, recipe]
+        rows = (counts @ weights.T).T
         return np.column_stack([rows @ values / rows.sum(axis=1), _weighted_median(values, rows)])
 
     low, high = interval(resample(statistics, n_recipes, seed=seed, n_boot=n_boot))
     mean, median = statistics(np.ones((1, n_recipes)))[0]
-    return [mean, low[0], high[0], median, low[1], high[1], len(values), n_recipes]
+    return [mean, low[0], high[0], median, low[1], high[1], len(place), n_recipes]
 
 
 def _weighted_median(ordered: Floats, weights: Floats) -> Floats:

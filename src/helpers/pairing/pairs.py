@@ -169,16 +169,15 @@ def compare_rules(published: pd.DataFrame, nearest: pd.DataFrame) -> pd.DataFram
     prefers the other one. Shares are null without pairs of their category.
     """
     tables = {"published": published, "nearest": nearest}
-    verdicts = {name: _verdicts(table) for name, table in tables.items()}
-    shared = verdicts["published"].keys() & verdicts["nearest"].keys()
-    reversed_ = sum(verdicts["published"][key] != verdicts["nearest"][key] for key in shared)
+    shared = _verdicts(published).merge(_verdicts(nearest), on=["sample_id", "dataset_name", "one", "other"])
+    reversed_ = int((shared["chosen_x"] != shared["chosen_y"]).sum())
     columns = {}
     for name, table in tables.items():
         represent, error = (table[table["perturbation_category"] == kind] for kind in ("represent", "error"))
         off = {side: (represent[f"score_{side}"] - represent["anchor_score"]) for side in ("chosen", "rejected")}
         columns[name] = {
             "pairs": len(table),
-            "only here": len(verdicts[name]) - len(shared),
+            "only here": len(table) - len(shared),
             "reversed": reversed_,
             "represent pairs": len(represent),
             "share choosing the score further from the anchor": _share(
@@ -193,11 +192,11 @@ def compare_rules(published: pd.DataFrame, nearest: pd.DataFrame) -> pd.DataFram
     return pd.DataFrame({"measure": list(columns["published"]), **values})
 
 
-def _verdicts(pairs: pd.DataFrame) -> dict[tuple[object, ...], str]:
-    columns = zip(
-        *(pairs[name] for name in ("sample_id", "dataset_name", "chosen_model", "rejected_model")), strict=True
-    )
-    return {(sample, name, *sorted((chosen, rejected))): chosen for sample, name, chosen, rejected in columns}
+def _verdicts(pairs: pd.DataFrame) -> pd.DataFrame:
+    chosen, rejected = pairs["chosen_model"], pairs["rejected_model"]
+    first = chosen < rejected
+    names = {"one": chosen.where(first, rejected), "other": rejected.where(first, chosen), "chosen": chosen}
+    return pairs[["sample_id", "dataset_name"]].assign(**names)
 
 
 def _share(flags: pd.Series) -> float:

@@ -85,8 +85,9 @@ def each_bucket(
 ) -> list[T]:
     """Return `work(bucket)` for every bucket, in order; `work` is importable and repeats itself without harm.
 
-    By "local" it runs in `workers` processes (0: as many as there are cores), by "dask" on the cluster whose scheduler
-    is at `scheduler`, such as "tcp://10.0.0.1:8786"; what a lost worker had is done again by another one.
+    By "local" it runs in `workers` processes (0: as many as there are cores; a script that calls this keeps its own
+    work under `if __name__ == "__main__"`), by "dask" on the cluster whose scheduler is at `scheduler`, such as
+    "tcp://10.0.0.1:8786"; what a lost worker had is done again by another one.
     """
     if engine == "dask":
         return _on_cluster(work, buckets, scheduler)

@@ -236,6 +236,22 @@ async def test_a_model_that_cannot_be_used_costs_one_request_and_the_panel_goes_
         outcome.check()
 
 
+async def test_what_stopped_in_an_earlier_call_is_not_asked_again(store):
+    async with (
+        Server(lambda body: Reply(401, {"error": {"message": "bad key"}})) as down,
+        Server(lambda body: GOOD) as up,
+    ):
+        models = {"down": model(down, "down"), "up": model(up, "up")}
+        requests = rows(8, model="down") + rows(8, model="up")
+        first = await ask(down, store, requests[:4] + requests[8:12], models=models)
+        second = await ask(down, store, requests[4:8] + requests[12:], models=models, after=first)
+    assert (len(down.bodies), len(up.bodies)) == (1, 8)
+    both = first + second
+    assert (both.tallies["up"].answered, both.tallies["down"].not_asked) == (8, 8)
+    with pytest.raises(Stopped, match=r"auth: bad key\. 8 requests were not asked"):
+        both.check()
+
+
 async def test_a_server_that_is_not_there_counts_as_down_after_five_rows(store):
     async with Server(lambda body: GOOD) as server:
         gone = model(server, "gone")

@@ -14,6 +14,7 @@ from helpers.__main__ import main
 from helpers.answers import Answer, Request, Store
 from helpers.answers import Reply as Stored
 from helpers.judges import Model
+from helpers.judges.lanes import ASK_LIMIT
 from helpers.judges.planning import plan
 from helpers.perturbations import learning, names, nomenclature, proposals
 from helpers.workload import workload
@@ -266,7 +267,8 @@ def test_a_plan_without_a_model_for_names_says_nothing_of_names(settings, store)
 @pytest.mark.parametrize("state", [1, 0])  # the reply in a batch file is read when it is asked for
 def test_a_plan_makes_the_texts_with_the_names_that_are_stored_and_then_forgets_them(settings, store, state):
     put(store, "La2O2S", json.dumps({"name": NAME}), state)
-    put(store, "Co2(OH)3Cl", "dicobalt", state=0)
+    for _ in range(ASK_LIMIT):
+        put(store, "Co2(OH)3Cl", "dicobalt", state=0)
     plain = sent_by_a_run(settings, "abc")
     for _ in range(2):
         work = workload(settings, MODELS, store)

@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -7,7 +11,7 @@ import pytest
 
 from helpers import runs
 from helpers.params import Params, load
-from helpers.runs import STAGES
+from helpers.runs import STAGES, open_run
 
 
 @pytest.fixture
@@ -57,11 +61,47 @@ def test_a_table_in_buckets_is_a_folder_that_reads_like_the_file(run):
     path = run.path / "data" / "anchors.parquet"
     assert [part.name for part in sorted(path.iterdir())] == ["00000.parquet", "00001.parquet", "00002.parquet"]
     assert run.read("anchors")["sample_id"].tolist() == pd.read_parquet(path)["sample_id"].tolist() == ["b", "a", "c"]
-    assert run.read("anchors", ["sample_id"], part=-1).squeeze() == "c"
+    two = replace(run, params=run.params.model_copy(update={"buckets": 2}))
+    assert two.read("anchors", ["sample_id"], part=-1).squeeze() == "c"
     assert run.read("anchors", ["n_scores"], where=[("sample_id", "in", ["a", "c"])])["n_scores"].tolist() == [1, 1]
     assert {name for name in run.writes if name.startswith("data/anchors")} == {
         f"data/anchors.parquet/0000{n}.parquet" for n in range(3)
     }
+
+
+def test_a_table_of_other_buckets_than_the_run_has_is_refused(run):
+    for buckets in (1, 3):
+        with run.writing("parts", buckets=buckets) as add:
+            for x in range(buckets + 1 if buckets > 1 else 1):
+                add(pa.table({"x": [x]}))
+        for asked in (1, 2, 3):
+            other = replace(run, params=run.params.model_copy(update={"buckets": asked}))
+            if asked == buckets:
+                assert other.read("parts", part=-1)["x"].tolist() == [3 if buckets > 1 else 0]
+            else:
+                with pytest.raises(ValueError, match=f"not written with buckets={asked}"):
+                    other.read("parts", part=0)
+
+
+def test_no_row_is_among_none(run):
+    run.write("parts", pa.table({"x": ["a"], "n": [1]}))
+    assert run.read("parts", where=[("x", "in", [])]).empty
+    assert run.read("parts", where=[("n", "in", [])]).columns.tolist() == ["x", "n"]
+
+
+def test_what_another_process_is_writing_is_left_alone(run):
+    folder = run.path / "data"
+    folder.mkdir(exist_ok=True)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for process in (os.getppid(), ended.pid):
+        (folder / f".items.parquet.{process}").touch()
+        (folder / f".judgements.parquet.new.{process}").mkdir()
+    open_run(run.params.model_copy(update={"run_id": run.path.name}), "01_sampling")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f".items.parquet.{os.getppid()}",
+        f".judgements.parquet.new.{os.getppid()}",
+    ]
 
 
 def test_a_file_and_a_folder_of_a_table_take_each_others_place(run):

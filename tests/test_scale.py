@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def test_buckets_give_the_pairs_and_the_split_of_the_whole_table(table, buckets,
 
 
 @pytest.mark.slow
+def test_a_split_by_row_is_one_draw_over_all_buckets(table, buckets, tmp_path):
+    by_row = replace(BUILD, split_by="row")
+    scale.build_dataset(buckets, tmp_path / "dataset", by_row, card=CARD, workers=1)
+    whole = pairing.pair_rows(table, anchoring.anchor_scores(table), judges=JUDGES)
+    expected = pairing.split(whole, by="row").set_axis(whole["pair_key"])
+    for side in ("train", "validation"):
+        found = pd.concat(pd.read_parquet(p) for p in (tmp_path / "dataset" / "recipes").glob(f"{side}-*.parquet"))
+        assert sorted(found["pair_key"]) == sorted(expected.index[expected == side])
+
+
 def test_recipes_nearly_the_same_stay_together_though_buckets_and_edits_divide_them():
     def judged(sample, lot, edit):
         recipe = " ".join(f"w{number}" for number in range(60))
@@ -82,7 +93,7 @@ def test_recipes_nearly_the_same_stay_together_though_buckets_and_edits_divide_t
         return table.assign(overall_score=table["judge"].map(dict(zip(JUDGES, [4.0, 3.0, 2.0, 1.0], strict=True))))
 
     def sides(*tables):
-        common = scale.wording(tables)
+        common = splits.shared_wording(tables)
         found = []
         for table in tables:
             pairs = pairing.pair_rows(table, anchoring.anchor_scores(table), judges=JUDGES)

@@ -64,3 +64,4 @@ def test_common_wording_is_that_of_more_than_nine_in_ten():
     assert len(common_wording(texts)) == 3
     assert len(common_wording([*texts, "another", "text", "and", "more"])) == 0
     assert len(common_wording([])) == 0
+    assert len(common_wording(texts[:19])) == 0  # of so few, a recipe's own wording

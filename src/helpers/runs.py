@@ -89,10 +89,11 @@ def sha256(path: Path) -> str:
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give an empty folder beside `folder`, and put it in its place once everything has been written."""
-    beside, old = (folder.with_name(f".{folder.name}.{end}") for end in ("new", "old"))
+    beside, old = (folder.with_name(f".{folder.name}.{end}") for end in (f"new.{os.getpid()}", "old"))
     if old.exists() and not folder.exists():
         old.rename(folder)
-    for stale in (beside, old):
+    left = [path for path in folder.parent.glob(f".{folder.name}.new.*") if not _is_alive(path.suffix[1:])]
+    for stale in (*left, old):
         shutil.rmtree(stale, ignore_errors=True)
     beside.mkdir(parents=True)
     try:
@@ -163,6 +164,8 @@ class Run:
                     writers[-1].close()
 
             yield add
+            for writer in writers:
+                writer.close()
             if path.is_dir() and buckets == 1:
                 shutil.rmtree(path)
             elif path.is_file() and buckets > 1:
@@ -172,12 +175,13 @@ class Run:
     def _parts(self, name: str) -> list[Path]:
         """Return the files of a table, one or one a bucket; says which notebook writes it when there are none."""
         path = self.path / "data" / f"{name}.parquet"
-        if not path.exists():
+        parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path] if path.exists() else []
+        if not parts:
             raise FileNotFoundError(
                 f"{show_path(path)} is not there yet: run the notebooks before {self.stage} first, "
                 f"or all of them with `plumbline run`"
             )
-        return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        return parts
 
     def wrote(self, name: str) -> Path:
         """Note that this stage writes a file of the run's folder, and return its path."""
@@ -198,14 +202,13 @@ class Run:
         there.
         """
         parts = self._parts(name)
-        chosen = parts if part is None or len(parts) == 1 else [parts[part]]
-        options = {"columns": None if columns is None else list(columns), "filters": where}
-        try:
-            frame: pd.DataFrame = pa.concat_tables(pq.read_table(path, **options) for path in chosen).to_pandas()
-        except (pa.ArrowInvalid, OSError) as error:
+        if part is not None and len(parts) != (1 if self.params.buckets == 1 else self.params.buckets + 1):
             raise ValueError(
-                f"{show_path(chosen[0])} is not a complete Parquet file ({error}); run its notebook again"
-            ) from None
+                f"the table {name} of {show_path(self.path)} was not written with buckets={self.params.buckets}; "
+                f"give {self.stage} the buckets of the run, or run the notebooks before it again"
+            )
+        chosen = parts if part is None or len(parts) == 1 else [parts[part]]
+        frame: pd.DataFrame = pa.concat_tables(_read(path, columns, where) for path in chosen).to_pandas()
         return frame
 
     def save_table(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
@@ -292,16 +295,46 @@ def open_run(params: Params, stage: str) -> Run:
     if (run.path / "manifest.json").exists():
         print("manifest.json is taken back, since this stage is made again; `plumbline run` writes it and the report.")
     resting = [run.path / "stages" / f"{later}.json" for later in STAGES[STAGES.index(stage) :]]
-    strays = [path for folder in ("data", "tables") for path in (run.path / folder).glob(".*")]
+    strays = [
+        path
+        for folder in ("data", "tables")
+        for path in (run.path / folder).glob(".*")
+        if not _is_alive(path.name.rpartition(".")[2])
+    ]
     for stale in (run.path / "manifest.json", *resting, *strays):
         shutil.rmtree(stale) if stale.is_dir() else stale.unlink(missing_ok=True)
     return run
+
+
+def _read(path: Path, columns: Sequence[str] | None, where: Sequence[tuple[str, str, Any]] | None) -> pa.Table:
+    try:
+        schema = pq.read_schema(path)
+        # An empty list would have no type to compare with.
+        typed = [
+            (name, sign, pa.array(value, schema.field(name).type) if sign == "in" else value)
+            for name, sign, value in where or ()
+        ]
+        return pq.read_table(path, columns=None if columns is None else list(columns), filters=typed or None)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(
+            f"{show_path(path)} is not a complete Parquet file ({error}); run its notebook again"
+        ) from None
 
 
 def _pieces(part: Part, schema: pa.Schema | None) -> Iterator[pa.Table]:
     if isinstance(part, pd.DataFrame):
         part = pa.Table.from_pandas(part, schema, preserve_index=False)
     return map(plain_text, [part] if isinstance(part, pa.Table) else part)
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return int(process) != os.getpid()
 
 
 def plain_text(table: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ import pandas as pd
 from helpers import items, judgements, principles, sources
 from helpers.answers import Request, Store
 from helpers.judges import Model, keys
+from helpers.judges.lanes import ASK_LIMIT
 from helpers.params import Params
 from helpers.perturbations import learning, proposals
 
@@ -83,10 +84,15 @@ def _recipe_texts(
     """Return the requests for names, the texts as the stored names make them, and which of these wait for none."""
     asked = recipes["recipe"] if params.name_model else ()
     unnamed, naming = proposals.formulas(asked), proposals.requests(asked, params.name_model)
-    replies = store.get_many(keys(naming, models))
+    wanted = keys(naming, models)
+    replies, (_, asked_before) = store.get_many(wanted), store.known(wanted)
     with learning.learned(proposals.accepted(unnamed, replies)[0]):
         texts = items.from_recipes(recipes, params.conditions, seed=params.seed).to_pandas()
-    missing = {formula for formula, reply in zip(unnamed, replies, strict=True) if reply is None}
+    missing = {
+        formula
+        for formula, key, reply in zip(unnamed, wanted, replies, strict=True)
+        if (reply is None or not proposals.is_answer(reply)) and asked_before.get(key, 0) < ASK_LIMIT
+    }
     waits = {
         sample_id
         for sample_id, text in zip(recipes["sample_id"], recipes["recipe"], strict=True)

@@ -109,15 +109,18 @@ ANSWER = ", ".join(Answer._fields).replace("usable", "state = 1")
 KEY = itemgetter(0)
 
 
+_FOUND: list[tuple[int, int, int]] = []  # one for all, so that the last use to end restores what the first one found
+
+
 @contextmanager
 def uncollected(but_every: int = 0) -> Iterator[None]:
     """Look for garbage never, or every so many new objects, while many are made that are none: half the time."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(but_every, *thresholds[1:])
+    _FOUND.append(gc.get_threshold())
+    gc.set_threshold(but_every, *_FOUND[0][1:])
     try:
         yield
     finally:
-        gc.set_threshold(*thresholds)
+        gc.set_threshold(*_FOUND.pop())
 
 
 class Store:

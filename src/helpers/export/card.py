@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -167,12 +168,32 @@ def _numbers(folder: Path, name: str, files: pd.DataFrame) -> str:
         if key in _schema(folder, files).names
     ]
     keys = known[:2] or known
-    columns = [*keys, "score_delta", "sample_id"]
-    pairs = pd.concat([pq.read_table(folder / file, columns=columns).to_pandas() for file in files["file"]])
-    groups = pairs.assign(all="pairs").groupby(keys or ["all"], as_index=False, dropna=False)
-    deltas = {"pairs": "size", "median_delta": "median", "mean_delta": "mean"}
-    table = groups.agg(samples=("sample_id", "nunique"), **{key: ("score_delta", how) for key, how in deltas.items()})
-    return f"`{name}`: {len(pairs)} pairs of {pairs['sample_id'].nunique()} samples\n\n" + _markdown(table)
+    # Only counts are kept of each file, since all pairs together may not fit into memory.
+    parts = [_counts(folder / file, keys) for file in files["file"]]
+    deltas, samples = (pd.concat(tables) for tables in zip(*parts, strict=True))
+    by = keys or ["all"]
+    rows = [
+        [*group, part["pairs"].sum(), *_middle(part["score_delta"], part["pairs"])]
+        for group, part in deltas.groupby(by, dropna=False)
+    ]
+    table = pd.DataFrame(rows, columns=[*by, "pairs", "median_delta", "mean_delta"])
+    counts = samples.groupby(by, as_index=False, dropna=False).agg(samples=("sample", "nunique"))
+    table.insert(len(by), "samples", counts["samples"])
+    return f"`{name}`: {deltas['pairs'].sum()} pairs of {samples['sample'].nunique()} samples\n\n" + _markdown(table)
+
+
+def _counts(file: Path, keys: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return how many pairs of each group have which delta, and the samples of each group as 64-bit hashes."""
+    pairs = pq.read_table(file, columns=[*keys, "score_delta", "sample_id"]).to_pandas().assign(all="pairs")
+    by = keys or ["all"]
+    deltas = pairs.groupby([*by, "score_delta"], as_index=False, dropna=False).agg(pairs=("all", "size"))
+    hashes = pd.util.hash_array(pairs["sample_id"].astype("str").to_numpy(dtype=object))
+    return deltas, pairs[by].astype("category").assign(sample=hashes).drop_duplicates()
+
+
+def _middle(deltas: pd.Series, pairs: pd.Series) -> tuple[float, float]:
+    values = np.repeat(deltas.to_numpy(dtype=float), pairs)
+    return float(np.median(values)), float(values.mean())
 
 
 def _figure(folder: Path, path: Path, caption: str) -> str:

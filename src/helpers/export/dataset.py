@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from helpers import anchoring, export, judgements, pairing, rubrics
+from helpers import export, judgements, pairing, rubrics
 from helpers.export.card import Card
 from helpers.pairing import PairingRules, scale, splits
 from helpers.pairing.leaks import LeakReport, check
@@ -82,7 +82,7 @@ def verdicts(run: Run, bucket: int) -> pd.DataFrame:
 def pair(run: Run) -> Paired:
     """Pair and split the verdicts of a run bucket by bucket, on this machine's cores or on a cluster."""
     chosen = run.params
-    common = scale.wording(verdicts(run, bucket) for bucket in range(chosen.buckets))
+    common = splits.shared_wording(verdicts(run, bucket) for bucket in range(chosen.buckets))
     found = scale.each_bucket(
         partial(_pair, run=run, common=common),
         range(chosen.buckets),
@@ -93,9 +93,11 @@ def pair(run: Run) -> Paired:
     other = pd.concat([part.other for part in found], ignore_index=True)
     flow, summary = (pd.concat(parts) for parts in zip(*((part.flow, part.summary) for part in found), strict=True))
     pairs["bucket"] = np.repeat(range(len(found)), [len(part.pairs) for part in found])
+    share: dict[str, Any] = {"validation_fraction": chosen.validation_fraction, "seed": chosen.seed}
     if chosen.split_by == "sample":
-        drawn = splits.draw_samples(summary, validation_fraction=chosen.validation_fraction, seed=chosen.seed)
-        pairs["split"] = pairs["sample_id"].astype("str").map(drawn)
+        pairs["split"] = pairs["sample_id"].astype("str").map(splits.draw_samples(summary, **share))
+    else:
+        pairs["split"] = splits.split(pairs, by=chosen.split_by, **share)
     flow["dataset_name"] = pd.Categorical(flow["dataset_name"], BY_CATEGORY)
     flow = flow.groupby(["dataset_name", "perturbation_category"], observed=True).sum().reset_index()
     flow = flow[["perturbation_category", "dataset_name", *flow.columns[2:]]].astype({"dataset_name": "str"})
@@ -106,15 +108,11 @@ def _pair(bucket: int, run: Run, common: Words) -> Paired:
     chosen, rows = run.params, verdicts(run, bucket)
     mine = rules(chosen)
     panel: dict[str, Any] = {"judges": chosen.judges}
-    anchors = anchoring.anchor_scores(rows, min_scores=chosen.min_scores)
+    anchors = _anchors(run)
     pairs = pairing.pair_rows(rows, anchors, **panel, rules=mine)
     other = pairing.pair_rows(
         rows, anchors, **panel, rules=replace(mine, rule="nearest" if mine.rule == "published" else "published")
     )
-    if chosen.split_by == "row":
-        pairs["split"] = splits.split(
-            pairs, by="row", validation_fraction=chosen.validation_fraction, seed=chosen.seed, texts=rows
-        )
     said = rows["user"].astype("str").str.len() + rows["text"].str.len().fillna(0)
     return Paired(
         pairs,
@@ -151,6 +149,7 @@ def write(run: Run, facts: Card, answer_pairs: pd.DataFrame) -> tuple[pd.DataFra
         chosen.validation_fraction,
         chosen.seed,
         chosen.message_format,
+        _anchors(run),
     )
     files = scale.build_dataset(
         range(chosen.buckets),
@@ -173,6 +172,10 @@ def _certificate(track: Path) -> LeakReport:
 def _with_facts(bucket: int, run: Run) -> pd.DataFrame:
     rows, known = verdicts(run, bucket), _known(run).set_index("sample_id")
     return rows.assign(**{name: rows["sample_id"].map(known[name]) for name in export.FACTS})
+
+
+def _anchors(run: Run) -> pd.DataFrame:
+    return run.read("anchors", ["sample_id", "anchor_score", "n_scores"], where=RECIPES)
 
 
 def _known(run: Run) -> pd.DataFrame:

@@ -45,6 +45,7 @@ async def ask(
     concurrency: int = 64,
     max_attempts: int = 4,
     max_wait_s: float = 60.0,
+    after: Outcome | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
     post: Post | None = None,
@@ -52,7 +53,8 @@ async def ask(
     """Answer the requests that the store has no answer to, and say what became of them; read the answers there.
 
     `usable` decides whether a reply is an answer (a verdict can be read from it). One that is not is stored and asked
-    for again, now and on the next run. A model that cannot be used stops alone: `Outcome.check` raises afterwards.
+    for again, now and on the next run. A model that cannot be used stops alone: `Outcome.check` raises afterwards. What
+    had stopped in an earlier call, whose outcome is `after`, is not tried again.
     Raises ModelError before anything is sent when a model that has to be asked is unknown, not installed, lacks its key
     or, under a budget, its price; StoreError when the disk is full. Whatever has arrived is stored, also when the call
     is cancelled.
@@ -62,6 +64,7 @@ async def ask(
     flow = _Flow(asking)
     with uncollected():
         flow.plan(requests, models, concurrency)
+    flow.stop_like(after or Outcome())
     flow.check()
     try:
         with uncollected(but_every=NEW_OBJECTS):
@@ -102,6 +105,12 @@ class _Flow:
             if key not in answered:
                 self.lanes[request.model].place(Row(key, request, asked.get(key, 0)))
         self.asking.show(stored=len(requests) - sum(len(lane.todo) for lane in self.lanes.values()))
+
+    def stop_like(self, earlier: Outcome) -> None:
+        """Send nothing to what has stopped before."""
+        self.asking.outcome.stopped = earlier.stopped
+        for name, lane in self.lanes.items():
+            lane.tally.stopped = earlier.tallies[name].stopped if name in earlier.tallies else ""
 
     def _reread(self, asked: list[bytes]) -> set[bytes]:
         """Find the replies that a better parser, or a batch file, has made answers."""

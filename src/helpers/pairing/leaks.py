@@ -28,8 +28,6 @@ Hashes = npt.NDArray[np.uint64]
 
 NEAR = 0.8
 NEARLY_EQUAL = 0.98
-# Below this many prompts, wording that nearly all of them share may well be the recipe's own.
-TEMPLATE_PROMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -187,8 +185,7 @@ def _compare(train: Callable[[], Iterator[Batch]], validation: Callable[[], Iter
 def _template(*sides: Callable[[], Iterator[Batch]]) -> Words:
     """Return the wording of the first prompts that is a template's."""
     firsts = [prompt for read in sides for batch in islice(read(), 1) for prompt in prompts(batch)]
-    distinct = list(dict.fromkeys(firsts))
-    return common_wording(distinct if len(distinct) >= TEMPLATE_PROMPTS else [])
+    return common_wording(list(dict.fromkeys(firsts)))
 
 
 def _report(train: _Side, validation: _Side) -> LeakReport:

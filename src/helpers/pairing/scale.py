@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from helpers.pairing import splits
 from helpers.pairing.texts import Words
 from helpers.runs import replacing, replacing_folder
 
-__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition", "read_bucket", "wording"]
+__all__ = ["Build", "bucket_numbers", "build_dataset", "each_bucket", "partition", "read_bucket"]
 
 T = TypeVar("T")
 Bucket = TypeVar("Bucket")
@@ -39,7 +39,10 @@ Bucket = TypeVar("Bucket")
 
 @dataclass(frozen=True)
 class Build:
-    """How pairs are made of judgements and written: the panel, the rules, the split, the format."""
+    """How pairs are made of judgements and written: the panel, the rules, the split, the format.
+
+    Without `anchors` every bucket makes its own, of the same judgements.
+    """
 
     judges: Sequence[str]
     rules: pairing.PairingRules = pairing.PUBLISHED
@@ -48,6 +51,7 @@ class Build:
     validation_fraction: float = 0.1
     seed: int = 42
     message_format: str = "messages"
+    anchors: pd.DataFrame | None = None
 
 
 def bucket_numbers(recipes: Iterable[str], buckets: int) -> npt.NDArray[np.int64]:
@@ -151,18 +155,19 @@ def build_dataset(
 
     `read` gives a bucket's judgements, with the columns of `pairing.make_pairs`; columns of `export.FACTS` go along.
     `more` are tracks that need no buckets. `card` may be a function of the folder that holds the files. Samples are
-    divided over all buckets at once; by "row" each bucket gives its share.
+    divided over all buckets at once.
     """
     run = partial(each_bucket, buckets=list(enumerate(buckets)), engine=engine, scheduler=scheduler, workers=workers)
     with replacing_folder(folder.resolve()) as beside:
         work = beside / ".pairs"
         work.mkdir()
-        common = wording(map(read, buckets))
+        common = splits.shared_wording(map(read, buckets))
         summary = pd.concat(run(partial(_pair, read=read, build=build, work=work, common=common)))
         if summary.index.has_duplicates:
             twin = summary.index[summary.index.duplicated()][0]
             raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
-        sides = splits.draw_samples(summary, validation_fraction=build.validation_fraction, seed=build.seed)
+        parts = sorted(work.iterdir())
+        sides = _sides(summary, parts, build)
         ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
         left_out = run(partial(_export, read=read, build=build, work=work, sides=sides, ids=ids))
         shutil.rmtree(work)
@@ -171,22 +176,28 @@ def build_dataset(
         return export.finish(beside, card(beside) if callable(card) else card, counts)
 
 
-def wording(buckets: Iterable[pd.DataFrame]) -> Words:
-    """Return the wording that prompts share, from the first bucket with any: what summaries of all are made under."""
-    first = next((judgements for judgements in buckets if len(judgements)), None)
-    return np.empty(0, np.uint64) if first is None else splits.shared_wording(first)
-
-
 def _pair(
     numbered: tuple[int, Bucket], read: Callable[[Bucket], pd.DataFrame], build: Build, work: Path, common: Words
 ) -> pd.DataFrame:
     number, bucket = numbered
     judgements = read(bucket)
-    anchors = anchoring.anchor_scores(judgements, min_scores=build.rules.min_scores)
+    anchors = build.anchors
+    if anchors is None:
+        anchors = anchoring.anchor_scores(judgements, min_scores=build.rules.min_scores)
     pairs = pairing.pair_rows(judgements, anchors, judges=build.judges, rules=build.rules)
     with replacing(work / f"{number:05d}.parquet") as beside:
         pairs.to_parquet(beside, index=False)
     return splits.sample_summary(pairs, judgements, common=common)
+
+
+def _sides(summary: pd.DataFrame, parts: Sequence[Path], build: Build) -> pd.Series:
+    """Return the side of every sample or, by row, of every pair, under its key."""
+    share: dict[str, Any] = {"validation_fraction": build.validation_fraction, "seed": build.seed}
+    if build.split_by == "sample":
+        return splits.draw_samples(summary, **share)
+    names = ["pair_key", "perturbation_category"]
+    pairs = pd.concat([pd.read_parquet(part, columns=names) for part in parts], ignore_index=True)
+    return splits.split(pairs, by=build.split_by, **share).set_axis(pd.Index(pairs["pair_key"]))
 
 
 def _export(
@@ -199,12 +210,7 @@ def _export(
 ) -> int:
     number, bucket = numbered
     pairs = pd.read_parquet(work / f"{number:05d}.parquet")
-    if build.split_by == "sample":
-        pairs["split"] = pairs["sample_id"].astype("str").map(sides)
-    else:
-        pairs["split"] = splits.split(
-            pairs, by=build.split_by, validation_fraction=build.validation_fraction, seed=build.seed
-        )
+    pairs["split"] = pairs[sides.index.name].astype("str").map(sides)
     judgements = read(bucket)
     facts = judgements[["sample_id", *(name for name in export.FACTS if name in judgements)]].drop_duplicates(
         "sample_id"

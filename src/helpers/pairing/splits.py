@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -56,10 +56,14 @@ def split(
     raise ValueError(f"by is {by!r}; it is 'sample' or 'row'")
 
 
-def shared_wording(judgements: pd.DataFrame) -> Words:
-    """Return the wording that the prompts of the first two hundred samples share: that of the template."""
-    prompts = judgements.drop_duplicates("sample_id")["user"].head(PROMPTS_COMPARED)
-    return common_wording(prompts.astype("str").tolist())
+def shared_wording(buckets: Iterable[pd.DataFrame]) -> Words:
+    """Return the wording that the prompts of the first two hundred samples of all buckets share: the template's."""
+    prompts: list[str] = []
+    for judgements in buckets:
+        prompts += judgements.drop_duplicates("sample_id")["user"].astype("str").tolist()
+        if len(prompts) >= PROMPTS_COMPARED:
+            break
+    return common_wording(prompts[:PROMPTS_COMPARED])
 
 
 def sample_summary(

@@ -36,6 +36,7 @@ Signatures = npt.NDArray[np.uint32]
 HASHES = 128
 NOTHING = np.iinfo(np.uint32).max
 BATCH = 512
+TEMPLATE_TEXTS = 20
 CANDIDATES = 1 << 16
 
 
@@ -149,7 +150,12 @@ def same_text(one: str, other: str) -> bool:
 
 
 def common_wording(texts: Sequence[str]) -> Words:
-    """Return the shingles that more than nine in ten of these texts contain: a template's wording, not a recipe's."""
+    """Return the shingles that more than nine in ten of these texts contain: a template's wording, not a recipe's.
+
+    What fewer than twenty texts share may well be the recipes' own, and none is returned.
+    """
+    if len(texts) < TEMPLATE_TEXTS:
+        return np.empty(0, np.uint64)
     shingles, starts = _shingles(texts)
     owner = np.repeat(np.arange(len(texts)), np.diff(starts))
     counts = pd.DataFrame({"owner": owner, "shingle": shingles}).drop_duplicates()["shingle"].value_counts()

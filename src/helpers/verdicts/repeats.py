@@ -15,7 +15,7 @@ _FENCE = re.compile(r"`{3,}+")
 
 
 def without_repeats(text: str) -> str:
-    """Return a reply up to the end of its first fenced verdict, without the fenced json that repeats it and the rest.
+    """Return a reply up to the end of its first fenced verdict, where what follows changes nothing.
 
     It is cut when a fenced json block comes later and the reply reads as the same overall_score without it. Any other
     reply is returned as it is; two different verdicts are no repetition.

@@ -162,13 +162,9 @@ def build_dataset(
         work = beside / ".pairs"
         work.mkdir()
         common = splits.shared_wording(map(read, buckets))
-        summary = pd.concat(run(partial(_pair, read=read, build=build, work=work, common=common)))
-        if summary.index.has_duplicates:
-            twin = summary.index[summary.index.duplicated()][0]
-            raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
-        parts = sorted(work.iterdir())
-        sides = _sides(summary, parts, build)
-        ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
+        summaries = run(partial(_pair, read=read, build=build, work=work, common=common))
+        sides, ids = _sides(pd.concat(summaries), sorted(work.iterdir()), build)
+        summaries.clear()  # those of many samples are large, and the export has no use for them
         left_out = run(partial(_export, read=read, build=build, work=work, sides=sides, ids=ids))
         shutil.rmtree(work)
         others = {track.name: export.write_track(track, beside, build.message_format) for track in more}
@@ -190,14 +186,18 @@ def _pair(
     return splits.sample_summary(pairs, judgements, common=common)
 
 
-def _sides(summary: pd.DataFrame, parts: Sequence[Path], build: Build) -> pd.Series:
-    """Return the side of every sample or, by row, of every pair, under its key."""
+def _sides(summary: pd.DataFrame, parts: Sequence[Path], build: Build) -> tuple[pd.Series, pa.DataType]:
+    """Return the side of every sample or, by row, of every pair, under its key; and the type of the samples' ids."""
+    if summary.index.has_duplicates:
+        twin = summary.index[summary.index.duplicated()][0]
+        raise ValueError(f"sample {twin!r} is in two buckets; divide the table by sample (`partition`)")
+    ids = pa.int64() if export.whole_numbers(summary.index) else pa.string()
     share: dict[str, Any] = {"validation_fraction": build.validation_fraction, "seed": build.seed}
     if build.split_by == "sample":
-        return splits.draw_samples(summary, **share)
+        return splits.draw_samples(summary, **share), ids
     names = ["pair_key", "perturbation_category"]
     pairs = pd.concat([pd.read_parquet(part, columns=names) for part in parts], ignore_index=True)
-    return splits.split(pairs, by=build.split_by, **share).set_axis(pd.Index(pairs["pair_key"]))
+    return splits.split(pairs, by=build.split_by, **share).set_axis(pd.Index(pairs["pair_key"])), ids
 
 
 def _export(

@@ -63,7 +63,7 @@ def plot_scores(shares: pd.DataFrame, ax: Axes | None = None) -> Axes:
     stacked(
         ax, shares.assign(part=[f"{level:g}" for level in shares["overall_score"]]), "judge", list(colours), colours
     )
-    ax.set_xlabel("share of the judge's scores")
+    ax.set_xlabel("share of the judge's scores", loc="right")
     legend(ax)
     return ax
 

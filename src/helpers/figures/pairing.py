@@ -144,7 +144,8 @@ def plot_chosen(table: pd.DataFrame, judges: Sequence[str] = (), ax: Axes | None
             text, spot = f"n = {row.n:,}", (1.03, place + side)
             ax.annotate(text, spot, xycoords=("axes fraction", "data"), va="center", size=current().small)
     ax.set_yticks(range(len(names)), [label(name) for name in names])
-    ax.set(xlabel="chosen, of the pairs it is in (95 % interval)", xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
+    ax.set_xlabel("chosen, of the pairs it is in (95 % interval)", loc="right")
+    ax.set(xlim=(-0.03, 1.03), ylim=(len(names) - 0.5, -0.5))
     percent(ax, "x")
     legend(ax)
     return ax

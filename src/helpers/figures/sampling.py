@@ -51,7 +51,7 @@ def plot_principle_grid(audit: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = canvas(question, ax, rows=2.6 * len(subsets) + 4)
     place = {"index": "subset", "columns": "principle"}
     grid(ax, rows, place, subsets, list(PRINCIPLES), 1.0)
-    ax.set_xlabel("principle: share of the subset's completions (count)")
+    ax.set_xlabel("principle: share of the subset's completions (count)", loc="right")
     ax.set_xticks(np.arange(4) + 0.5, ["helpful-\nness", "truthful-\nness", "honesty", "verbalized\ncalibration"])
     return ax
 

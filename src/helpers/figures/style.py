@@ -15,6 +15,7 @@ from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.textpath import text_to_path
 
 from helpers.perturbations import CONDITIONS
 
@@ -240,5 +241,8 @@ def figure_of(drawn: Artist) -> Figure:
 
 
 def _wrap(text: str, width: float) -> str:
-    """Break a title so that it fits a width in inches; bold letters are about 0.56 of the font size wide."""
-    return textwrap.fill(text, max(20, int(width * 72 / (plt.rcParams["font.size"] * 0.56))))
+    """Break a title so that it fits a width in inches, by how wide its letters are in the font at hand."""
+    bold = font_manager.FontProperties(weight="bold", size=plt.rcParams["font.size"])
+    points = text_to_path.get_text_width_height_descent(text, bold, ismath=False)[0]
+    letters = 0.92 * width * 72 / points * len(text)  # a line may hold more of the wide ones
+    return textwrap.fill(text, max(20, int(letters)))

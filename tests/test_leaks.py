@@ -201,11 +201,12 @@ def test_a_split_of_our_own_is_clean_by_sample_and_leaks_by_row():
     table = judgements(30).to_pandas()
     pairs = pair_rows(table, anchor_scores(table), judges=JUDGES)
     sides = split(pairs, texts=table)
-    report = leak_report(pairs[sides == "train"], pairs[sides == "validation"], texts=table)
+    whole = with_texts(pairs, table)
+    report = leak_report(whole[sides == "train"], whole[sides == "validation"])
     assert report.clean
     assert report.sound
-    assert sides.equals(split(with_texts(pairs, table)))
+    assert sides.equals(split(whole))
     sides = split(pairs, by="row")
-    report = leak_report(pairs[sides == "train"], pairs[sides == "validation"], texts=table)
+    report = leak_report(whole[sides == "train"], whole[sides == "validation"])
     assert report.shared_samples == report.validation_samples == 30
     assert report.prompt_rows > 0.95 * report.validation_rows

@@ -192,7 +192,8 @@ def plot_agreement(table: pd.DataFrame, measure: str = "spearman", ax: Axes | No
     grid(ax, with_texts(rows) if few else short, place, judges[1:], judges[:-1], 1.0)
     measured = measure.replace("_", " ")
     ax.set_xlabel(
-        f"{measured} [95 % interval], items that both scored" if few else f"{measured} (n ≤ {rows['n'].max():,})"
+        f"{measured} [95 % interval], items that both scored" if few else f"{measured} (n ≤ {rows['n'].max():,})",
+        loc="right",
     )
     if not few:
         ax.tick_params(axis="x", rotation=90)

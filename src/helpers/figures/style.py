@@ -216,7 +216,7 @@ def nothing(question: str, ax: Axes | None = None, why: str = "there are no rows
     """Return axes that say that the question has no answer, and why."""
     ax = canvas(question, ax, rows=3)
     ax.set_axis_off()
-    ax.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=ax.transAxes)
+    ax.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=ax.transAxes, wrap=True)
     return ax
 
 

@@ -92,15 +92,15 @@ class LeakReport:
         return table.assign(share=table["found"] / table["of"].where(table["of"] > 0))
 
 
-def leak_report(train: pd.DataFrame, validation: pd.DataFrame, *, texts: pd.DataFrame | None = None) -> LeakReport:
-    """Report what two tables of pairs share; `texts` is the table of judgements when they hold positions.
+def leak_report(train: pd.DataFrame, validation: pd.DataFrame) -> LeakReport:
+    """Report what two tables of pairs share.
 
     >>> train = pd.DataFrame({"sample_id": ["a", "b"], "prompt": ["heat it", "cool it"]})
     >>> report = leak_report(train, train.head(1))
     >>> report.shared_samples, report.shared_prompts, report.clean
     (1, 1, False)
     """
-    return _compare(partial(of_frame, train, texts), partial(of_frame, validation, texts))
+    return _compare(partial(of_frame, train), partial(of_frame, validation))
 
 
 def check(train: str | Path | Any, validation: str | Path | Any) -> LeakReport:

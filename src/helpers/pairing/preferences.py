@@ -15,8 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helpers.pairing.texts import with_texts
-
 __all__ = ["Batch", "answers", "of_frame", "of_source", "prompt_text", "prompts"]
 
 Batch = Mapping[str, Sequence[Any]]
@@ -61,11 +59,10 @@ def _content(message: Mapping[str, Any]) -> str:
     return "" if content is None else str(content)
 
 
-def of_frame(pairs: pd.DataFrame, texts: pd.DataFrame | None) -> Iterator[Batch]:
-    """Yield a table's rows; `texts` is the table of judgements when the pairs hold positions in it."""
+def of_frame(pairs: pd.DataFrame) -> Iterator[Batch]:
+    """Yield a table's rows."""
     for start in range(0, len(pairs), ROWS):
         part = pairs.iloc[start : start + ROWS]
-        part = part if texts is None else with_texts(part, texts)
         yield {name: part[name].tolist() for name in COLUMNS if name in part}
 
 
